@@ -196,7 +196,12 @@ pub trait ClusterKvStore: Send + Sync {
                 Some(entry) if entry.value == candidate => {
                     return Ok(ClusterElectionResult::Elected(entry.created_revision));
                 }
-                Some(entry) => return Ok(ClusterElectionResult::OtherLeader(entry.value, entry.created_revision)),
+                Some(entry) => {
+                    return Ok(ClusterElectionResult::OtherLeader(
+                        entry.value,
+                        entry.created_revision,
+                    ));
+                }
                 // The key was removed between commit and read: try again.
                 None => {}
             }

@@ -330,8 +330,10 @@ pub trait DeviceFactory: Send + Sync {
     /// # Errors
     /// Fails if the kernel has no room for the complete table; frames of missing entries pass
     /// through the switch.
-    fn set_kernel_path_table(&self, table: &KernelPathTable)
-    -> Result<Vec<(u32, MacAddr)>, DeviceError>;
+    fn set_kernel_path_table(
+        &self,
+        table: &KernelPathTable,
+    ) -> Result<Vec<(u32, MacAddr)>, DeviceError>;
 
     /// Returns the counters of frames forwarded by the kernel from and to a port, summed over all
     /// devices the port has had.

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use suimon_image::ByteRange;
 use suimon_quantity::DiskId;
 
-use crate::{CompletedDetachment, ArmResult, DetachingQueue, QueueFault};
+use crate::{ArmResult, CompletedDetachment, DetachingQueue, QueueFault};
 
 /// Operation of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,8 @@ pub trait DiskQueue: Send {
     ///
     /// # Errors
     /// The queue has failed permanently; requests appended before remain valid.
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault>;
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>)
+    -> Result<usize, QueueFault>;
 
     /// Returns the container of request payloads. [`FileIo`](crate::FileIo) downcasts it to the
     /// concrete type.

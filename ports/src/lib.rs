@@ -29,7 +29,7 @@
 
 mod cluster_store;
 mod control_socket;
-mod detaching;
+mod detaching_queue;
 mod device;
 mod disk_client;
 mod disk_device;
@@ -38,35 +38,35 @@ mod file_io;
 mod file_name;
 mod flush_failure;
 mod kernel_path;
-mod link_facts;
+mod link_properties;
 mod nbd_server;
 mod power;
 mod queue;
 mod redo_record;
-mod serving;
+mod served_device;
 mod socket_files;
 mod sriov;
+mod state_store;
 mod steering;
-mod store;
 mod store_files;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod vm_device;
 mod vm_host;
-mod vm_moving;
+mod vm_migration;
 mod worker;
 mod worker_task;
 
 pub use cluster_store::{
-    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterEntry, ClusterKvStore,
-    ClusterLease, ClusterLeaseId, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind,
-    ClusterView, ClusterWatch,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterEntry,
+    ClusterKvStore, ClusterLease, ClusterLeaseId, ClusterObserver, ClusterStoreError,
+    ClusterStoreErrorKind, ClusterView, ClusterWatch,
 };
 pub use control_socket::{
     CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, CONTROL_RECEIVE_PAUSE, ControlError,
     ControlFrame, ControlSocket, MemberDevices, NextReceive,
 };
-pub use detaching::{CompletedDetachment, DetachingQueue};
+pub use detaching_queue::{CompletedDetachment, DetachingQueue};
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, NegotiatedFeatures,
     PortDevice, PortDeviceSpec, PortObserver, StreamNicSpec, TapSpec, UplinkDriver, UplinkSpec,
@@ -74,7 +74,7 @@ pub use device::{
 };
 pub use disk_client::{DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError};
 pub use disk_device::{
-    DiskDevice, DiskDeviceFactory, DiskExports, NbdListener, DiskObserver, ExportedDisk,
+    DiskDevice, DiskDeviceFactory, DiskExports, DiskObserver, ExportedDisk, NbdListener,
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 pub use disk_queue::{
@@ -90,7 +90,7 @@ pub use kernel_path::{
     KERNEL_PATH_REPORT_INTERVAL, KernelPathAddress, KernelPathCounters, KernelPathPort,
     KernelPathState, KernelPathTable,
 };
-pub use link_facts::{LinkProperties, LinkSpeed};
+pub use link_properties::{LinkProperties, LinkSpeed};
 pub use nbd_server::{
     NbdAddress, NbdClient, NbdLevelUsage, NbdLimits, NbdNotice, NbdServerSpec, NbdTcpAccess,
     NbdTlsFiles, NbdTransport, NbdUnixAccess, NbdUsage,
@@ -100,13 +100,13 @@ pub use queue::{
     ArmResult, FaultKind, FrameSink, FrameSource, QueueFault, QueueHost, TransmitResult,
 };
 pub use redo_record::{RedoRecord, RedoRecords};
-pub use serving::{ServedDevice, ServedDeviceCell};
+pub use served_device::{ServedDevice, ServedDeviceCell};
 pub use socket_files::{FileIdentity, SocketFiles, StaleSocket};
 pub use sriov::{
     PfProperties, SriovHost, SriovSupport, VfLinkState, VfProperties, VfSettings, VfSettingsChange,
 };
+pub use state_store::{StateStore, StateStoreError, StateStoreErrorKind};
 pub use steering::{SteeringRule, SteeringState};
-pub use store::{StateStore, StateStoreError, StateStoreErrorKind};
 pub use store_files::{
     FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles,
     StoreIdentity, StoreOpener, StoreSpace,
@@ -114,12 +114,12 @@ pub use store_files::{
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadToggles};
 pub use vm_device::VmDevice;
 pub use vm_host::{
-    GuestInfo, GuestInterface, GuestSystem, RunningVmStatus, NicStandbyState, Vm, VmAccelerator, VmBoot,
-    VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHost, VmIdentity, VmNicKind,
+    GuestInfo, GuestInterface, GuestSystem, NicStandbyState, RunningVmStatus, Vm, VmAccelerator,
+    VmBoot, VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
-pub use vm_moving::{
-    MigrationRequirements, MigrationTransferPhase, MigrationSpec, MigrationStatus, PluggedDevice,
+pub use vm_migration::{
+    MigrationRequirements, MigrationSpec, MigrationStatus, MigrationTransferPhase, PluggedDevice,
     VmHardware,
 };
 pub use worker::{

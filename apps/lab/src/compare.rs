@@ -62,8 +62,10 @@ impl CompareFlags {
 
     fn text(&self, a: &Run, b: &Run, comparisons: &[Comparison]) -> String {
         let language = self.form.language;
-        let mut text =
-            format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon_commit, b.id, b.machine.suimon_commit);
+        let mut text = format!(
+            "A {}, {}\nB {}, {}\n",
+            a.id, a.machine.suimon_commit, b.id, b.machine.suimon_commit
+        );
         if a.machine.cpu_model != b.machine.cpu_model || a.machine.cpus != b.machine.cpus {
             let words = LocalizedText::new(
                 "The runs were made on different machines.",
@@ -79,7 +81,8 @@ impl CompareFlags {
                 )
         };
         for comparison in comparisons.iter().filter(is_shown) {
-            let value = |value: f64| format_number(value, decimal_places(comparison.first_run.mean));
+            let value =
+                |value: f64| format_number(value, decimal_places(comparison.first_run.mean));
             let change = comparison
                 .difference_percent
                 .map_or_else(String::new, |change| format!(" ({change:+.1} %)"));

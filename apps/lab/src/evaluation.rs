@@ -72,9 +72,11 @@ fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
 /// Returns the figure's value in each repetition that contains its sources, in the figure's unit.
 fn values(figure: &Figure, run: &Run) -> Vec<f64> {
     let Some(source) = &figure.measured else { return Vec::new() };
-    let scaled = |value: f64| value * figure.factor.unwrap_or(1.0) - figure.subtrahend.unwrap_or(0.0);
-    let of_case =
-        |case: &str| run.repetitions.iter().filter(move |part| part.case_id == case).collect::<Vec<_>>();
+    let scaled =
+        |value: f64| value * figure.factor.unwrap_or(1.0) - figure.subtrahend.unwrap_or(0.0);
+    let of_case = |case: &str| {
+        run.repetitions.iter().filter(move |part| part.case_id == case).collect::<Vec<_>>()
+    };
     let parts = of_case(&source.case);
     let Some(divisor) = &figure.divisor else {
         return parts
@@ -145,7 +147,10 @@ impl EvaluatedFigure {
     pub(crate) fn measured_text(&self) -> Option<String> {
         let measured = self.measured?;
         let text = |value: f64| {
-            format_number(value, self.decimal_places.or_else(|| crate::number::decimal_places(measured.mean)))
+            format_number(
+                value,
+                self.decimal_places.or_else(|| crate::number::decimal_places(measured.mean)),
+            )
         };
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         Some(match measured.confidence_interval {
@@ -166,7 +171,10 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Loc
         RunOrigin::Real => count_agreements(judged),
         RunOrigin::Simulated { .. } => {
             let (agree, figure_count) = (
-                run.simulated_figures.iter().filter(|simulated_figure| simulated_figure.is_within_tolerance).count(),
+                run.simulated_figures
+                    .iter()
+                    .filter(|simulated_figure| simulated_figure.is_within_tolerance)
+                    .count(),
                 run.simulated_figures.len(),
             );
             LocalizedText::new(
@@ -193,11 +201,14 @@ fn filled(answer: &LocalizedText, judged: &[EvaluatedFigure]) -> LocalizedText {
     let mut words = answer.clone();
     for figure in judged {
         let placeholder = format!("{{{}}}", figure.id);
-        words.en = words
-            .en
-            .replace(&placeholder, &figure.measured_text().unwrap_or_else(|| "(not measured)".to_owned()));
-        words.ja =
-            words.ja.replace(&placeholder, &figure.measured_text().unwrap_or_else(|| "(未測定)".to_owned()));
+        words.en = words.en.replace(
+            &placeholder,
+            &figure.measured_text().unwrap_or_else(|| "(not measured)".to_owned()),
+        );
+        words.ja = words.ja.replace(
+            &placeholder,
+            &figure.measured_text().unwrap_or_else(|| "(未測定)".to_owned()),
+        );
     }
     words
 }
@@ -226,8 +237,10 @@ fn count_agreements(judged: &[EvaluatedFigure]) -> LocalizedText {
             ja += &format!("、{count} 個が{japanese}");
         }
     }
-    let single =
-        judged.iter().filter_map(|figure| figure.measured).all(|measured| measured.sample_count < 2);
+    let single = judged
+        .iter()
+        .filter_map(|figure| figure.measured)
+        .all(|measured| measured.sample_count < 2);
     if single && missing < total {
         en += "; each was measured once, so the spread is unknown";
         ja += "です。各 1 回の測定のため、ばらつきは不明";

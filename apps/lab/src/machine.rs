@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use suimon_lab_experiments::available_cpus;
-use suimon_lab_run::{MachineInfo, BackgroundLoad};
+use suimon_lab_run::{BackgroundLoad, MachineInfo};
 
 /// Names of programs, each with the command that prints its version.
 const TOOLS: [(&str, &[&str]); 14] = [

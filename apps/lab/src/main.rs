@@ -23,7 +23,6 @@ mod compare;
 mod documents;
 mod evaluation;
 mod exit;
-mod guard;
 mod list;
 mod machine;
 mod number;
@@ -39,6 +38,7 @@ mod setup;
 mod shared_flags;
 mod show;
 mod simulate;
+mod supervision;
 mod work;
 
 use std::process::ExitCode;

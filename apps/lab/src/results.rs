@@ -13,7 +13,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use suimon_lab_run::folder::{RUN_METADATA_FILE, REPETITIONS_FILE, PROGRESS_FILE, RunProgress, RUN_FILE, check_id};
+use suimon_lab_run::folder::{
+    PROGRESS_FILE, REPETITIONS_FILE, RUN_FILE, RUN_METADATA_FILE, RunProgress, check_id,
+};
 use suimon_lab_run::{FORMAT_VERSION, Repetition, Run};
 
 /// Number of attempts to lock a folder after a failure: another program may hold the lock for a
@@ -87,7 +89,9 @@ impl ResultsFolder {
         let mut ids = Vec::new();
         for entry in entries {
             let entry = entry?;
-            if entry.path().join(RUN_METADATA_FILE).is_file() || entry.path().join(RUN_FILE).is_file() {
+            if entry.path().join(RUN_METADATA_FILE).is_file()
+                || entry.path().join(RUN_FILE).is_file()
+            {
                 ids.push(entry.file_name().to_string_lossy().into_owned());
             }
         }

@@ -11,7 +11,6 @@ use suimon_lab_run::{FORMAT_VERSION, LocalizedText, Run, RunOrigin};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
 use crate::exit::{RunInterrupted, RunRejected};
-use crate::guard;
 use crate::machine;
 use crate::output::print;
 use crate::plan::{Plan, Scale};
@@ -21,6 +20,7 @@ use crate::results::{ResultsFolder, RunFolder};
 use crate::runner::Runner;
 use crate::shared_flags::{ResultsFlags, WORK_FOLDER_DEFAULT};
 use crate::simulate;
+use crate::supervision;
 
 /// Free space in MiB that the results of a run require.
 const RESULTS_MIB: u64 = 64;
@@ -72,7 +72,7 @@ impl RunFlags {
             .map(|name| Plan::find(name))
             .collect::<Result<_>>()
             .map_err(|error| error.context(RunRejected))?;
-        if let Some(status) = guard::supervise()? {
+        if let Some(status) = supervision::supervise()? {
             process::exit(status.code().unwrap_or(1));
         }
         let stop = StopSignal::new()?;
@@ -187,8 +187,13 @@ impl RunFlags {
         if let Some(count) = self.repetitions {
             (repeat.min, repeat.max) = (count, count);
         }
-        let mut runner =
-            Runner { experiment, repetition_policy: repeat, folder, work_folder: &self.work_folder, stop };
+        let mut runner = Runner {
+            experiment,
+            repetition_policy: repeat,
+            folder,
+            work_folder: &self.work_folder,
+            stop,
+        };
         runner.run(&mut run)?;
         if run.aborted_reason.is_some() {
             return Err(anyhow!(

@@ -44,7 +44,9 @@ impl Runner<'_> {
             }
             for case in alternating(&run.cases, repetition) {
                 let is_completed = |part: &Repetition| {
-                    part.case_id == case.id && part.repetition == repetition && part.failure.is_none()
+                    part.case_id == case.id
+                        && part.repetition == repetition
+                        && part.failure.is_none()
                 };
                 if run.repetitions.iter().any(is_completed) || is_abandoned(run, &case.id) {
                     continue;
@@ -166,7 +168,8 @@ fn alternating(cases: &[Case], repetition: u32) -> Vec<Case> {
 }
 
 fn is_abandoned(run: &Run, case: &str) -> bool {
-    let failed = run.repetitions.iter().filter(|part| part.case_id == case && part.failure.is_some());
+    let failed =
+        run.repetitions.iter().filter(|part| part.case_id == case && part.failure.is_some());
     failed.count() >= FAILURES_MOST
 }
 
@@ -193,8 +196,11 @@ impl Bar {
     fn begin(&self, case: &Case, repetition: u32, seconds_left: f64) {
         let remaining =
             humantime::format_duration(Duration::from_secs(seconds_left.round() as u64));
-        let text =
-            format!("{}, repetition {}, about {remaining} left", case.description.en, repetition + 1);
+        let text = format!(
+            "{}, repetition {}, about {remaining} left",
+            case.description.en,
+            repetition + 1
+        );
         if self.is_terminal {
             self.bar.set_message(text);
         } else {

@@ -40,15 +40,21 @@ impl ShowFlags {
         let language = self.form.language;
         let mut text = format!("{}\n\n", plan.header.title.in_language(language));
         text += &format!("{}\n\n", plan.header.question.in_language(language));
-        text +=
-            &format!("{} {}\n\n", plan.header.document, plan.header.published.in_language(language));
+        text += &format!(
+            "{} {}\n\n",
+            plan.header.document,
+            plan.header.published.in_language(language)
+        );
         for words in setup {
             text += &format!("{}\n", words.in_language(language));
         }
         text += "\n";
         for case in cases {
-            text +=
-                &format!("  {:<40} {:>6.0} s\n", case.description.in_language(language), case.seconds);
+            text += &format!(
+                "  {:<40} {:>6.0} s\n",
+                case.description.in_language(language),
+                case.seconds
+            );
         }
         print(&text)
     }

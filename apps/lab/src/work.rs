@@ -26,7 +26,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use suimon_lab_run::folder::{
-    PLANS_FILE, REQUESTS_FOLDER, RequestResult, RunRequest, REQUEST_SERVER_STATUS_FILE, RequestServerStatus, check_id,
+    PLANS_FILE, REQUEST_SERVER_STATUS_FILE, REQUESTS_FOLDER, RequestResult, RequestServerStatus,
+    RunRequest, check_id,
 };
 use suimon_rig::StopSignal;
 
@@ -35,7 +36,7 @@ use crate::plan::{SHIPPED_PLANS, Scale};
 use crate::results::try_lock;
 use crate::shared_flags::{ResultsFlags, WORK_FOLDER_DEFAULT};
 use job::{Job, RequestedRun};
-use requests::{complete, next, remove, remove_old_results, files_with_extension, write};
+use requests::{complete, files_with_extension, next, remove, remove_old_results, write};
 pub(crate) use stop::StopFlags;
 
 /// Interval of checks for requests.
@@ -98,7 +99,11 @@ impl WorkFlags {
         let request: RunRequest = serde_json::from_slice(&fs::read(path)?)?;
         check_id("plan", &request.plan_id)?;
         let is_known = SHIPPED_PLANS.iter().any(|(id, _)| *id == request.plan_id);
-        ensure!(is_known, "there is no plan `{}`; `suimon lab list` lists the plans", request.plan_id);
+        ensure!(
+            is_known,
+            "there is no plan `{}`; `suimon lab list` lists the plans",
+            request.plan_id
+        );
         let Ok(scale) = Scale::from_str(&request.scale, false) else {
             bail!("there is no scale `{}`; use auto, quick or full", request.scale)
         };

@@ -12,20 +12,20 @@
 //! Each kind of scenario implements [`Scenario`]; [`ScenarioResult`] is the result of a run.
 #![forbid(unsafe_code)]
 
-mod agenda;
+mod event_queue;
 mod figure;
 mod observer;
-mod outcome;
 mod random;
 mod scenario;
+mod scenario_result;
 mod trace;
 
-pub use agenda::EventQueue;
+pub use event_queue::EventQueue;
 pub use figure::{Figure, FigurePurpose};
-pub use observer::{Checker, Violation, Observer, Violations};
-pub use outcome::{Options, ScenarioResult, align_columns};
+pub use observer::{Checker, Observer, Violation, Violations};
 pub use random::RandomStream;
 pub use scenario::{InvalidKey, InvalidKeys, InvalidScenario, Scenario, read};
+pub use scenario_result::{Options, ScenarioResult, align_columns};
 pub use trace::{Trace, TraceFact};
 
 /// Nanoseconds per second.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::outcome::{Options, ScenarioResult};
+use crate::scenario_result::{Options, ScenarioResult};
 
 /// Scenario of one kind, read from a scenario file.
 pub trait Scenario {

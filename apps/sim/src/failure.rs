@@ -9,11 +9,19 @@ pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
 
 /// Returns the report of a failed run: failed checks, seed, commit, and the command that reproduces
 /// it.
-pub(crate) fn failure_report(path: &Path, seed: u64, is_swarm: bool, outcome: &ScenarioResult) -> String {
+pub(crate) fn failure_report(
+    path: &Path,
+    seed: u64,
+    is_swarm: bool,
+    outcome: &ScenarioResult,
+) -> String {
     let mut text = String::new();
     for complaint in &outcome.violations {
         let seconds = complaint.at_ns as f64 / 1e9;
-        text.push_str(&format!("{}: at {seconds:.3} s: {}\n", complaint.checker, complaint.description));
+        text.push_str(&format!(
+            "{}: at {seconds:.3} s: {}\n",
+            complaint.checker, complaint.description
+        ));
     }
     let remaining = outcome.violation_count - outcome.violations.len() as u64;
     if remaining > 0 {

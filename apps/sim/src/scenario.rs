@@ -54,7 +54,8 @@ impl AnyScenario {
     /// # Errors
     /// Every fault, by key.
     fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let Kind { kind } = toml::from_str(text).map_err(suimon_sim_kernel::InvalidScenario::from)?;
+        let Kind { kind } =
+            toml::from_str(text).map_err(suimon_sim_kernel::InvalidScenario::from)?;
         Ok(match kind.as_str() {
             "storage" => Self::Storage(Box::new(read(text)?)),
             "network" => Self::Network(Box::new(read(text)?)),

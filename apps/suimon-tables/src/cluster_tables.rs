@@ -5,7 +5,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{DetailText, health};
+use crate::detail_text::{DetailText, health};
 use crate::table::{Table, or_dash};
 use crate::units;
 

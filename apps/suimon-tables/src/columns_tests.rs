@@ -84,7 +84,11 @@ fn columns_have_a_meaning_and_tables_are_unique() {
         for column in columns.columns {
             assert!(column.meaning.ends_with('.'), "{}: {}", column.title, column.meaning);
         }
-        assert!(names.insert((columns.commands, columns.row_object)), "{} occurs twice", columns.row_object);
+        assert!(
+            names.insert((columns.commands, columns.row_object)),
+            "{} occurs twice",
+            columns.row_object
+        );
     }
 }
 

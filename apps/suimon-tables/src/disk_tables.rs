@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{DetailText, storage_state, serialized_name};
+use crate::detail_text::{DetailText, serialized_name, storage_state};
 use crate::qos_tables::{add_flow, delivery_table, short_limits};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
@@ -40,7 +40,10 @@ impl TextOutput for StoreConfig {
         lines.add("state", storage_state(status.state, status.stale, status.reason.as_ref()));
         lines.add("disks", status.disks);
         let total = or_dash(status.total_bytes.map(units::binary_bytes));
-        lines.add("free", format!("{} of {total}", or_dash(status.free_bytes.map(units::binary_bytes))));
+        lines.add(
+            "free",
+            format!("{} of {total}", or_dash(status.free_bytes.map(units::binary_bytes))),
+        );
         lines.add("nearly full", if status.nearly_full { "yes" } else { "no" });
         lines.add("virtual size of disks", virtual_size(status));
         lines.add("allocated by disks", units::binary_bytes(status.allocated_bytes));
@@ -144,7 +147,11 @@ impl TextOutput for DiskConfig {
         lines.add("image file", status.file.display());
         lines.add(
             "image format",
-            format!("{}, {}", serialized_name(&status.config.format), serialized_name(&kind(status))),
+            format!(
+                "{}, {}",
+                serialized_name(&status.config.format),
+                serialized_name(&kind(status))
+            ),
         );
         lines.add("parent", or_dash(status.parent.as_ref()));
         lines.add("size", or_dash(status.size_bytes.map(units::binary_bytes)));

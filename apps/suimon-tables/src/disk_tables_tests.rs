@@ -1,7 +1,7 @@
 use suimon_contract::{
-    DiskNbdClient, DiskNbdStatus, QosLimits, DiskVhostUserStatus, QosDelivery, QosFlowStatus,
-    QosLimitingFactor, QosTimeShare, StorageState, StoreCapacityEstimate, StorePattern, StorePatternResult,
-    parse_toml,
+    DiskNbdClient, DiskNbdStatus, DiskVhostUserStatus, QosDelivery, QosFlowStatus,
+    QosLimitingFactor, QosLimits, QosTimeShare, StorageState, StoreCapacityEstimate, StorePattern,
+    StorePatternResult, parse_toml,
 };
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use suimon_contract::{ImageChanges, ImageCheck, ImageInfo, ImageSeverity, ImageVerdict};
 
-use crate::lines::{DetailText, serialized_name};
+use crate::detail_text::{DetailText, serialized_name};
 use crate::table::or_dash;
 use crate::units;
 
@@ -12,7 +12,10 @@ pub fn info_text(info: &ImageInfo) -> String {
     lines.add("file", &info.file);
     let kind = info.kind.map(|kind| format!(", {}", serialized_name(&kind))).unwrap_or_default();
     lines.add("format", format!("{}{kind}", serialized_name(&info.format)));
-    lines.add("size", format!("{} ({} bytes)", units::binary_bytes(info.size_bytes), info.size_bytes));
+    lines.add(
+        "size",
+        format!("{} ({} bytes)", units::binary_bytes(info.size_bytes), info.size_bytes),
+    );
     lines.add("file length", units::binary_bytes(info.file_bytes));
     lines.add("allocated", units::binary_bytes(info.allocated_bytes));
     lines.add("block", or_dash(info.block_bytes.map(units::binary_bytes)));

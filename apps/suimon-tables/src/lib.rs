@@ -11,12 +11,12 @@
 
 pub mod cluster_tables;
 mod columns;
+mod detail_text;
 mod details;
 pub mod disk_tables;
 pub mod event_line;
 pub mod host_tables;
 pub mod image_tables;
-mod lines;
 mod node_tables;
 pub mod offload_tables;
 pub mod operation_tables;
@@ -33,5 +33,5 @@ pub mod vf_tables;
 pub mod vm_tables;
 pub mod vmq_tables;
 
-pub use lines::serialized_name;
+pub use detail_text::serialized_name;
 pub use table::Table;

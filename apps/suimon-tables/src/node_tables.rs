@@ -3,7 +3,7 @@
 use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
 
 use crate::columns;
-use crate::lines::{DetailText, health};
+use crate::detail_text::{DetailText, health};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 

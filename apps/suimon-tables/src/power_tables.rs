@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::DetailText;
+use crate::detail_text::DetailText;
 use crate::table::{Table, or_dash};
 use crate::units;
 

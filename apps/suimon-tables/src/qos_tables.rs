@@ -1,12 +1,12 @@
 //! Text output of Storage QoS: policies, and rates of disks.
 
 use suimon_contract::{
-    QosLimits, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyShare, QosPolicyStatus,
+    QosDelivery, QosFlowStatus, QosLimits, QosPolicyConfig, QosPolicyShare, QosPolicyStatus,
     QosTimeShare, Resource, StoreReservations,
 };
 
 use crate::columns;
-use crate::lines::{DetailText, serialized_name};
+use crate::detail_text::{DetailText, serialized_name};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;

@@ -66,7 +66,10 @@ fn table(text: &mut String, columns: &Columns) {
     text.push_str(&format!("## {}\n\n", commands.join(", ")));
     let schema = columns.schema.map(|name| format!(", type `{name}` of the API"));
     let schema = schema.unwrap_or_default();
-    text.push_str(&format!("One row per {}. Rows: `{}`{schema}.\n\n", columns.row_object, columns.json_path));
+    text.push_str(&format!(
+        "One row per {}. Rows: `{}`{schema}.\n\n",
+        columns.row_object, columns.json_path
+    ));
     text.push_str("| column | JSON field | unit | meaning |\n|---|---|---|---|\n");
     for column in columns.columns {
         let fields: Vec<String> = column

@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{DetailText, dropped_frames, health, serialized_name};
+use crate::detail_text::{DetailText, dropped_frames, health, serialized_name};
 use crate::table::{Table, or_dash};
 use crate::units;
 

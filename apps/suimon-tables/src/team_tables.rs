@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{DetailText, health, serialized_name};
+use crate::detail_text::{DetailText, health, serialized_name};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;

@@ -163,8 +163,10 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_and_latencies_have_their_unit() {
-        let texts: Vec<_> =
-            [0, 1023, 1024, 1536, 10 << 30, 1047 << 20, u64::MAX].into_iter().map(binary_bytes).collect();
+        let texts: Vec<_> = [0, 1023, 1024, 1536, 10 << 30, 1047 << 20, u64::MAX]
+            .into_iter()
+            .map(binary_bytes)
+            .collect();
         assert_eq!(
             texts,
             ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 GiB", "1.02 GiB", "16.0 EiB"]

@@ -3,7 +3,7 @@
 use suimon_contract::{Name, VmConfig, VmGuest, VmMigration, VmStatus};
 
 use crate::columns;
-use crate::lines::{DetailText, serialized_name};
+use crate::detail_text::{DetailText, serialized_name};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -37,7 +37,10 @@ impl TextOutput for VmConfig {
             lines.add("process", process);
             lines.add("  user id", or_dash(status.user_id));
             lines.add("uptime", or_dash(status.uptime_s.map(units::age)));
-            lines.add("accelerator in use", or_dash(status.accelerator.as_ref().map(serialized_name)));
+            lines.add(
+                "accelerator in use",
+                or_dash(status.accelerator.as_ref().map(serialized_name)),
+            );
             lines.add("QEMU", or_dash(status.qemu_version.as_ref()));
             lines.add("CPUs now", or_dash(status.cpus));
             lines.add("NICs now", names(&status.nics));
@@ -54,7 +57,12 @@ impl TextOutput for VmConfig {
 fn state(vm: &VmStatus) -> String {
     let state = match &vm.migration {
         Some(migration) if migration.is_outgoing => {
-            format!("{}, migrates to {} ({})", vm.state, migration.peer_node, serialized_name(&migration.phase))
+            format!(
+                "{}, migrates to {} ({})",
+                vm.state,
+                migration.peer_node,
+                serialized_name(&migration.phase)
+            )
         }
         Some(migration) => format!("{}, migrates from {}", vm.state, migration.peer_node),
         None => vm.state.to_string(),
@@ -67,7 +75,8 @@ fn state(vm: &VmStatus) -> String {
 
 fn add_migration(lines: &mut DetailText, migration: &VmMigration) {
     lines.add("migration", &migration.id);
-    lines.add(if migration.is_outgoing { "  to node" } else { "  from node" }, &migration.peer_node);
+    lines
+        .add(if migration.is_outgoing { "  to node" } else { "  from node" }, &migration.peer_node);
     lines.add("  phase", serialized_name(&migration.phase));
     for (title, disks) in
         [("  copied", &migration.disks_copied), ("  handed over", &migration.disks_handed_over)]
@@ -79,10 +88,17 @@ fn add_migration(lines: &mut DetailText, migration: &VmMigration) {
     }
     if migration.is_outgoing {
         let progress = |done, remaining| {
-            format!("{} copied, {} left", units::decimal_bytes(done), units::decimal_bytes(remaining))
+            format!(
+                "{} copied, {} left",
+                units::decimal_bytes(done),
+                units::decimal_bytes(remaining)
+            )
         };
         lines.add("  disks", progress(migration.disk_bytes_copied, migration.disk_bytes_remaining));
-        lines.add("  memory", progress(migration.memory_bytes_copied, migration.memory_bytes_remaining));
+        lines.add(
+            "  memory",
+            progress(migration.memory_bytes_copied, migration.memory_bytes_remaining),
+        );
     }
 }
 

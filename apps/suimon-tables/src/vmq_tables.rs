@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 use suimon_contract::{ResourceKind, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 
 use crate::columns;
-use crate::lines::{DetailText, serialized_name};
+use crate::detail_text::{DetailText, serialized_name};
 use crate::table::{Table, or_dash};
 use crate::units;
 

@@ -10,11 +10,11 @@ use suimon_contract::{
     ApplyRequest, CountedNoun, TOML_BYTES_MAX, locate_errors, old_names_in_file, parse_toml,
 };
 
+use crate::atomic_write::write_atomically;
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::{Context, json_text, print, print_json};
 use crate::progress::print_outcome;
-use crate::replaced_file::write_atomically;
 
 /// Arguments of `apply`.
 #[derive(Clone, Debug, Args)]
@@ -113,7 +113,8 @@ impl ExportFlags {
         };
         let Some(path) = self.output else { return Ok(print(&text)?) };
         let path_text = path.display().to_string();
-        write_atomically(&path, text.as_bytes()).map_err(|source| Failure::File { path: path_text, source })
+        write_atomically(&path, text.as_bytes())
+            .map_err(|source| Failure::File { path: path_text, source })
     }
 }
 

@@ -9,13 +9,13 @@ use suimon_contract::{
 use crate::change_flags::ChangeFlags;
 use crate::choices::one_of_parser;
 use crate::disk_export::ExportFlags;
+use crate::disk_job_flags::DiskJobFlags;
 use crate::disk_snapshot::SnapshotFlags;
 use crate::exit::Failure;
+use crate::kind_specific_verb::KindSpecificVerb;
 use crate::output::Context;
-use crate::own_verb::KindSpecificVerb;
 use crate::progress::{await_end, print_outcome};
 use crate::resource::ResourceVerb;
-use crate::work_flags::DiskJobFlags;
 
 /// Verbs of `disk`.
 pub(crate) type DiskVerb = ResourceVerb<DiskConfig, DiskSpecificVerb>;

@@ -6,10 +6,10 @@ use suimon_contract::{
     OperationState, SnapshotDiskRequest, StoreFile, VmConfig,
 };
 
+use crate::disk_job_flags::DiskJobFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::{await_end, watch};
-use crate::work_flags::DiskJobFlags;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SnapshotFlags {

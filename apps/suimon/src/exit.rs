@@ -182,7 +182,10 @@ impl Failure {
             Self::Operation(operation) => {
                 operation.error.as_ref().map_or(1, |error| code_of(error.code))
             }
-            Self::File { .. } | Self::Io(_) | Self::CannotOpenImage { .. } | Self::ImageNotChecked(_) => 1,
+            Self::File { .. }
+            | Self::Io(_)
+            | Self::CannotOpenImage { .. }
+            | Self::ImageNotChecked(_) => 1,
             Self::ReportWithErrors { exit_code: code } => *code,
             Self::Interrupted { .. } => 130,
             Self::Usage(_) => 2,

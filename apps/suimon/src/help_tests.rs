@@ -43,9 +43,17 @@ fn every_command_has_long_help_and_a_valid_example() {
 fn every_help_belongs_to_one_command() {
     let paths: Vec<String> = commands().into_iter().map(|(path, _)| path).collect();
     for help in ALL.iter().copied().flatten() {
-        assert!(paths.iter().any(|path| path == help.command_path), "no command `{}`", help.command_path);
-        let count =
-            ALL.iter().copied().flatten().filter(|other_help| other_help.command_path == help.command_path).count();
+        assert!(
+            paths.iter().any(|path| path == help.command_path),
+            "no command `{}`",
+            help.command_path
+        );
+        let count = ALL
+            .iter()
+            .copied()
+            .flatten()
+            .filter(|other_help| other_help.command_path == help.command_path)
+            .count();
         assert_eq!(count, 1, "`{}` has two texts", help.command_path);
     }
 }

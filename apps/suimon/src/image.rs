@@ -162,8 +162,9 @@ impl ImageFlags {
             );
             Failure::CannotOpenImage { message }
         })?;
-        serde_json::from_slice(&output.stdout)
-            .map_err(|error| Failure::CannotOpenImage { message: without_report(&tool, &output, &error) })
+        serde_json::from_slice(&output.stdout).map_err(|error| Failure::CannotOpenImage {
+            message: without_report(&tool, &output, &error),
+        })
     }
 }
 

@@ -7,7 +7,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, Value
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, key_meaning, rename_of_new_key};
+use suimon_contract::{
+    ChangeEffect, Form, Key, Resource, ResourceKind, key_meaning, rename_of_new_key,
+};
 
 use crate::key_help;
 

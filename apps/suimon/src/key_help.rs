@@ -56,7 +56,9 @@ fn default(kind: ResourceKind, key: &Key) -> Option<String> {
 fn option_value(form: Form) -> Option<String> {
     let list = |max: usize, items: &str| format!("1 to {max} {items}, separated by commas");
     Some(match form {
-        Form::OneOfKeywords(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
+        Form::OneOfKeywords(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => {
+            return None;
+        }
         Form::Names { max } => list(max, "names"),
         Form::UnicastIps { max } => list(max, "unicast IP addresses"),
         Form::Urls { max } => list(max, "URLs"),

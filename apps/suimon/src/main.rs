@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod atomic_write;
 mod capture;
 mod change_flags;
 mod choices;
@@ -16,6 +17,7 @@ mod cluster;
 mod console;
 mod disk;
 mod disk_export;
+mod disk_job_flags;
 mod disk_snapshot;
 mod downtime;
 mod event;
@@ -25,6 +27,7 @@ mod host;
 mod image;
 mod key_flags;
 mod key_help;
+mod kind_specific_verb;
 mod lab;
 mod node_drain;
 mod node_flags;
@@ -32,7 +35,6 @@ mod offload;
 mod old_names;
 mod operation;
 mod output;
-mod own_verb;
 mod power;
 mod progress;
 mod qos;
@@ -40,7 +42,6 @@ mod qos_set;
 mod qos_what_if;
 mod queue;
 mod reference;
-mod replaced_file;
 mod resource;
 mod resource_help;
 mod settings;
@@ -51,7 +52,6 @@ mod vf;
 mod vm;
 mod vm_console;
 mod vmq;
-mod work_flags;
 
 use std::process::ExitCode;
 

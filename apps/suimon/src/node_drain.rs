@@ -6,8 +6,8 @@ use suimon_contract::{ByteSize, DrainPlan, DrainRequest, Name};
 use crate::change_flags::ChangeFlags;
 use crate::downtime::parse_downtime_ms;
 use crate::exit::Failure;
+use crate::kind_specific_verb::KindSpecificVerb;
 use crate::output::Context;
-use crate::own_verb::KindSpecificVerb;
 use crate::progress::await_end;
 
 /// Verbs that only nodes have.

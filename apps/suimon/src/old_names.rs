@@ -57,7 +57,9 @@ pub(crate) fn old_name_warnings(
     for rename in RENAMES {
         let is_used = match rename.item {
             RenamedItem::Command => noun == rename.old,
-            RenamedItem::CommandOption => arguments.iter().any(|argument| is_option(argument, rename.old)),
+            RenamedItem::CommandOption => {
+                arguments.iter().any(|argument| is_option(argument, rename.old))
+            }
             RenamedItem::EnvironmentVariable => is_set(rename.old) && !is_set(rename.new),
             _ => false,
         };
@@ -92,7 +94,8 @@ pub(crate) fn print_warnings(json: bool, warnings: &[String]) {
 
 /// Returns true if the argument is the current or old first word of a command.
 fn is_noun(command: &Command, argument: &str) -> bool {
-    let is_renamed = |rename: &Rename| rename.item == RenamedItem::Command && rename.old == argument;
+    let is_renamed =
+        |rename: &Rename| rename.item == RenamedItem::Command && rename.old == argument;
     command.find_subcommand(argument).is_some() || RENAMES.iter().any(is_renamed)
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use suimon_contract::{
-    ApiError, DiskProposal, QosLimits, ErrorCode, HostConfig, Key, Name, QosPolicyProposal,
+    ApiError, DiskProposal, ErrorCode, HostConfig, Key, Name, QosLimits, QosPolicyProposal,
     QosProposal, ResourceKind, StoreProposal, WhatIfRequest, WhatIfResponse, rename_of_old_key,
 };
 use suimon_tables::qos_tables::reservation_table;

@@ -15,12 +15,12 @@ use crate::capture::CaptureFlags;
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::key_flags::{KeyFlags, unset, unset_parser};
+use crate::kind_specific_verb::KindSpecificVerb;
 use crate::node_drain::NodeSpecificVerb;
 use crate::output::Context;
-use crate::own_verb::KindSpecificVerb;
 use crate::progress::print_outcome;
 use crate::resource_help::{ResourceHelp, name_help, with_article};
-use crate::storage_flags::{WithFileFlag, ForceFlag, CreateImageFlag};
+use crate::storage_flags::{CreateImageFlag, ForceFlag, WithFileFlag};
 
 /// Verbs common to every kind of resource, and verbs specific to one.
 #[derive(Clone, Debug, Subcommand)]
@@ -204,8 +204,10 @@ impl<R: ResourceHelp> SetFlags<R> {
 
 impl<R: ResourceHelp> DeleteFlags<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
-        let options =
-            ChangeOptions { deletes_image_files: self.with_file.is_given(), ..self.change.options() };
+        let options = ChangeOptions {
+            deletes_image_files: self.with_file.is_given(),
+            ..self.change.options()
+        };
         let outcome = context.client.delete::<R>(&self.name, options).await?;
         print_outcome(context, outcome, self.change).await
     }

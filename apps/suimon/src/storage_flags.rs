@@ -100,8 +100,10 @@ impl<R: Resource, F: KindFlag> clap::Args for ResourceFlag<R, F> {
         if !F::applies_to(R::KIND) {
             return command;
         }
-        let flag =
-            Arg::new(F::LONG_NAME).long(F::LONG_NAME).help(F::help(R::KIND)).action(ArgAction::SetTrue);
+        let flag = Arg::new(F::LONG_NAME)
+            .long(F::LONG_NAME)
+            .help(F::help(R::KIND))
+            .action(ArgAction::SetTrue);
         command.arg(flag)
     }
 

@@ -6,8 +6,8 @@ use suimon_contract::{
 };
 
 use crate::exit::Failure;
+use crate::kind_specific_verb::KindSpecificVerb;
 use crate::output::Context;
-use crate::own_verb::KindSpecificVerb;
 use crate::progress::await_end;
 use crate::resource::ResourceVerb;
 

@@ -45,10 +45,7 @@ impl TopFlags {
 }
 
 /// Measures the rates of one interval that begins now.
-async fn measure_interval(
-    context: &Context,
-    interval: Duration,
-) -> Result<TopRates, Failure> {
+async fn measure_interval(context: &Context, interval: Duration) -> Result<TopRates, Failure> {
     let before = context.client.top().await?;
     tokio::time::sleep(interval).await;
     let after = context.client.top().await?;

@@ -171,7 +171,8 @@ fn with_vf(
     changes: &Map<String, Value>,
 ) -> Result<PfConfig, Failure> {
     let position = pf.vf_settings.iter().position(|vf| vf.index == index);
-    let before = position.map_or_else(|| VfConfig::new(index), |index| pf.vf_settings[index].clone());
+    let before =
+        position.map_or_else(|| VfConfig::new(index), |index| pf.vf_settings[index].clone());
     let mut table = serde_json::to_value(&before).unwrap_or_default();
     if let Some(table) = table.as_object_mut() {
         for (key, value) in changes {
@@ -229,7 +230,10 @@ mod tests {
         let pf = with_vf(pf, 1, &change("vlan=20 trust=true")).unwrap();
         let pf = with_vf(pf, 0, &change("spoof_check=false")).unwrap();
         let pf = with_vf(pf, 1, &change("vlan=null")).unwrap();
-        assert_eq!((pf.vf_settings[0].index, pf.vf_settings[0].vlan, pf.vf_settings[0].trust), (1, None, Some(true)));
+        assert_eq!(
+            (pf.vf_settings[0].index, pf.vf_settings[0].vlan, pf.vf_settings[0].trust),
+            (1, None, Some(true))
+        );
         let pf = with_vf(pf, 1, &change("trust=null")).unwrap();
         assert_eq!((pf.vf_settings.len(), pf.vf_settings[0].index), (1, 0));
         assert!(with_vf(pf, 0, &change("index=1")).is_err());

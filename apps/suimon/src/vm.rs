@@ -12,8 +12,8 @@ use crate::change_flags::ChangeFlags;
 use crate::choices::one_of_parser;
 use crate::downtime::parse_downtime_ms;
 use crate::exit::Failure;
+use crate::kind_specific_verb::KindSpecificVerb;
 use crate::output::{Context, print};
-use crate::own_verb::KindSpecificVerb;
 use crate::progress::{await_end, print_outcome};
 use crate::resource::{NameArgument, ResourceVerb};
 
@@ -139,7 +139,9 @@ impl KindSpecificVerb for VmSpecificVerb {
             Self::Console(NameArgument { name, .. }) => {
                 return crate::vm_console::run(context, &name).await;
             }
-            Self::Xml(NameArgument { name, .. }) => return Ok(print(&client.vm_libvirt_xml(&name).await?)?),
+            Self::Xml(NameArgument { name, .. }) => {
+                return Ok(print(&client.vm_libvirt_xml(&name).await?)?);
+            }
             Self::Migrate(flags) => return flags.run(context).await,
             Self::Guest(NameArgument { name, .. }) => return guest(context, &name).await,
             Self::Freeze(FreezeFlags { tell: flags, seconds }) => {

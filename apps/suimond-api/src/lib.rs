@@ -23,9 +23,9 @@
 
 mod access;
 mod api;
+pub mod byte_relay;
 mod console;
 pub mod host_file;
-pub mod line;
 mod listeners;
 mod pcapng;
 mod remedy;
@@ -37,8 +37,9 @@ pub use api::{
     ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications, openapi_document, router,
 };
 pub use console::{Console, ConsoleInService, LIVE_STREAMS_MAX, router as console_router};
-pub use listeners::{ListenerSettingsRecord, ListenerSection, ListenerSettings, ListenerStarter};
+pub use listeners::{ListenerSection, ListenerSettings, ListenerSettingsRecord, ListenerStarter};
 pub use server::{
-    CONNECTIONS_MAX, REQUEST_HEAD_TIMEOUT, Listener, WRITE_TIMEOUT, TlsListener, UPGRADED_CONNECTIONS_MAX, serve,
+    CONNECTIONS_MAX, Listener, REQUEST_HEAD_TIMEOUT, TlsListener, UPGRADED_CONNECTIONS_MAX,
+    WRITE_TIMEOUT, serve,
 };
 pub use tcp_api::{TcpApi, Tokens, with_token_check};

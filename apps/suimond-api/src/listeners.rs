@@ -87,7 +87,8 @@ impl ListenerStarter {
             };
             match bound {
                 Some((listener, tokens)) => {
-                    serve(listener, with_token_check(router, tokens, failures), notifications).await;
+                    serve(listener, with_token_check(router, tokens, failures), notifications)
+                        .await;
                 }
                 None => record.prepare_record(ListenerSettings::Api(None))(),
             }

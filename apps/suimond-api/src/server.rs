@@ -1,6 +1,6 @@
 //! HTTP server with limits on the number of connections and on their idle times.
 
-mod client;
+mod client_connection;
 mod connections;
 mod tracked_service;
 mod write_timeout;
@@ -24,8 +24,8 @@ use suimon_socket_runtime::HandshakeLimits;
 
 pub use self::connections::UPGRADED_CONNECTIONS_MAX;
 use crate::api::Notifications;
-pub(crate) use crate::server::client::ClientConnection;
-use crate::server::connections::{Connections, ConnectionSlot};
+pub(crate) use crate::server::client_connection::ClientConnection;
+use crate::server::connections::{ConnectionSlot, Connections};
 use crate::server::tracked_service::TrackedService;
 use crate::server::write_timeout::WriteTimeout;
 

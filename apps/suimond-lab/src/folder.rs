@@ -66,7 +66,11 @@ impl Folder {
     /// # Errors
     /// The path is not a regular file, the file has more than `bytes_max` bytes, or it cannot be
     /// read.
-    pub(super) fn read_file(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ApiError> {
+    pub(super) fn read_file(
+        &self,
+        name: &str,
+        bytes_max: u64,
+    ) -> Result<Option<Vec<u8>>, ApiError> {
         let path = self.path(name);
         // Without `NONBLOCK`, opening a pipe would block.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -74,7 +78,10 @@ impl Folder {
             Ok(opened) => opened,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::XDEV) => {
-                return Err(file_error(&path, "is a symbolic link, which is not followed; remove it"));
+                return Err(file_error(
+                    &path,
+                    "is a symbolic link, which is not followed; remove it",
+                ));
             }
             Err(errno) => return Err(host_error(&path, errno)),
         };

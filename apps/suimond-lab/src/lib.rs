@@ -8,7 +8,7 @@
 //! not followed, sizes are bounded, and errors name the file.
 #![forbid(unsafe_code)]
 
-mod compared;
+mod comparison;
 mod folder;
 mod json_file;
 mod request_list;
@@ -26,7 +26,7 @@ use suimon_contract::{
 use suimon_lab_run::folder::is_valid_id;
 
 use crate::run_id::printable_id;
-use crate::worker::{read_plans, find_running_worker};
+use crate::worker::{find_running_worker, read_plans};
 use folder::Folder;
 use runs::RunCache;
 
@@ -73,7 +73,13 @@ impl Lab {
         let remedy = worker.is_none().then(|| self.remedy());
         let requests = request_list::list(&folder, worker.as_ref())?;
         let worker = worker.map(|worker| LabWorker { pid: worker.pid });
-        Ok(LabStatus { results_folder: results, worker, remedy, plans: read_plans(&folder)?, requests })
+        Ok(LabStatus {
+            results_folder: results,
+            worker,
+            remedy,
+            plans: read_plans(&folder)?,
+            requests,
+        })
     }
 
     /// Returns the latest runs, latest first.
@@ -105,7 +111,8 @@ impl Lab {
     fn run_folder(&self, id: &str) -> Result<Folder, ApiError> {
         let lacking = || {
             let text = format!("there is no run of this id in {}", self.results.display());
-            ApiError::new(ErrorCode::NotFound, text).with_resource(format!("lab/{}", printable_id(id)))
+            ApiError::new(ErrorCode::NotFound, text)
+                .with_resource(format!("lab/{}", printable_id(id)))
         };
         if !is_valid_id(id) {
             return Err(lacking());

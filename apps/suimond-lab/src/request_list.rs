@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::{ApiError, LabRequest, LabRequestState, LabScale};
-use suimon_lab_run::folder::{REQUESTS_FOLDER, RequestResult, RunRequest, RequestServerStatus, is_valid_id};
+use suimon_lab_run::folder::{
+    REQUESTS_FOLDER, RequestResult, RequestServerStatus, RunRequest, is_valid_id,
+};
 
 use crate::folder::Folder;
 use crate::json_file::{SMALL_FILE_BYTES_MAX, read};
@@ -13,12 +15,15 @@ const REQUEST_BYTES_MAX: u64 = 4096;
 const REQUESTS_SHOWN_MAX: usize = 64;
 
 pub(crate) fn is_unfinished(state: LabRequestState) -> bool {
-    use LabRequestState::{Stopping, InProgress, Queued};
+    use LabRequestState::{InProgress, Queued, Stopping};
     matches!(state, Queued | InProgress | Stopping)
 }
 
 /// Returns the requests, oldest first.
-pub(super) fn list(folder: &Folder, worker: Option<&RequestServerStatus>) -> Result<Vec<LabRequest>, ApiError> {
+pub(super) fn list(
+    folder: &Folder,
+    worker: Option<&RequestServerStatus>,
+) -> Result<Vec<LabRequest>, ApiError> {
     let Some(requests) = folder.open_subfolder(REQUESTS_FOLDER)? else { return Ok(Vec::new()) };
     let names = requests.entry_names()?;
     let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
@@ -52,7 +57,8 @@ pub(crate) fn read_request(
         run_id: None,
         error: None,
     };
-    let result = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_FILE_BYTES_MAX) {
+    let result = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_FILE_BYTES_MAX)
+    {
         Ok(result) => result,
         Err(error) => {
             lab_request.error = Some(error.to_string());

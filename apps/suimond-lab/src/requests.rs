@@ -8,7 +8,7 @@ use suimon_lab_run::folder::{REQUESTS_FOLDER, RunRequest};
 use super::{Folder, Lab};
 use crate::request_list::{is_unfinished, list};
 use crate::run_id::printable_id;
-use crate::worker::{read_plans, find_running_worker};
+use crate::worker::{find_running_worker, read_plans};
 
 /// Largest number of requests that are queued or in progress.
 const WAITING_MAX: usize = 16;
@@ -27,8 +27,11 @@ impl Lab {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let refuse = |code, text: String| Err(ApiError::new(code, text).with_resource("lab"));
         let folder = Folder::open(&self.results)?;
-        let worker =
-            folder.as_ref().map(|lab_folder| find_running_worker(lab_folder, now_ms)).transpose()?.flatten();
+        let worker = folder
+            .as_ref()
+            .map(|lab_folder| find_running_worker(lab_folder, now_ms))
+            .transpose()?
+            .flatten();
         let (Some(folder), Some(worker)) = (folder, worker) else {
             return refuse(ErrorCode::Unsupported, self.remedy());
         };
@@ -75,8 +78,9 @@ impl Lab {
             scale: run_request.scale.as_str().to_owned(),
             profile: run_request.profile,
         };
-        let bytes = serde_json::to_vec(&request)
-            .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()).with_resource("lab"))?;
+        let bytes = serde_json::to_vec(&request).map_err(|error| {
+            ApiError::new(ErrorCode::Internal, error.to_string()).with_resource("lab")
+        })?;
         // A second request in the same millisecond takes the next free number.
         for number in now_ms..now_ms.saturating_add(WAITING_MAX as u64) {
             let id = format!("{number:013}");
@@ -105,7 +109,8 @@ impl Lab {
         let lacking = || {
             let text = "there is no such request; `GET /1.0/lab` lists the pending, running and \
                         last ended ones";
-            ApiError::new(ErrorCode::NotFound, text).with_resource(format!("lab/{}", printable_id(id)))
+            ApiError::new(ErrorCode::NotFound, text)
+                .with_resource(format!("lab/{}", printable_id(id)))
         };
         let folder = Folder::open(&self.results)?.ok_or_else(lacking)?;
         let worker = find_running_worker(&folder, now_ms)?;

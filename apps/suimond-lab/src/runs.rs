@@ -8,11 +8,12 @@ use suimon_contract::{
     LabSimulatedFigure, LabText,
 };
 use suimon_lab_run::folder::{
-    RUN_METADATA_FILE, HTML_REPORT_FILE, PROGRESS_FILE, RunProgress, REPORT_FILE, RUN_FILE, is_valid_id,
+    HTML_REPORT_FILE, PROGRESS_FILE, REPORT_FILE, RUN_FILE, RUN_METADATA_FILE, RunProgress,
+    is_valid_id,
 };
 use suimon_lab_run::{LocalizedText, RunOrigin};
 
-use super::folder::{Folder, FileStamp};
+use super::folder::{FileStamp, Folder};
 use crate::json_file::{SMALL_FILE_BYTES_MAX, read};
 
 /// Largest number of listed runs; the latest ones are listed.
@@ -95,7 +96,11 @@ fn split(id: &str) -> Option<(&str, &str)> {
 }
 
 fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
-    Ok([run.file_stamp(REPORT_FILE)?, run.file_stamp(RUN_FILE)?, run.file_stamp(RUN_METADATA_FILE)?])
+    Ok([
+        run.file_stamp(REPORT_FILE)?,
+        run.file_stamp(RUN_FILE)?,
+        run.file_stamp(RUN_METADATA_FILE)?,
+    ])
 }
 
 /// Returns true if the folder contains a run.

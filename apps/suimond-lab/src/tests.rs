@@ -254,7 +254,10 @@ fn files_outside_the_folder_are_not_read_and_damaged_files_are_named() {
     let error = fixture.lab.html_report(RUN).unwrap_err();
     assert!(error.message.contains("link") && error.file.unwrap().ends_with("report.html"));
     symlink("/etc", fixture.folder.path().join("etc-20260102T030405")).unwrap();
-    assert_eq!(fixture.lab.run_details("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(
+        fixture.lab.run_details("etc-20260102T030405").unwrap_err().code,
+        ErrorCode::NotFound
+    );
     fs::remove_file(path("report.html")).unwrap();
 
     // Pipe without a writer.
@@ -301,7 +304,10 @@ fn two_runs_that_came_to_their_end_are_compared() {
     fixture.write(&format!("{b}/run.json"), &run(&[11.0, 12.0, 13.0, 14.0, 15.0]));
     fixture.write(&format!("{other}/head.json"), &head());
     let compared = fixture.lab.compare(a, b).unwrap();
-    assert_eq!((compared.first_run.as_str(), compared.second_run.as_str(), compared.machines_differ), (a, b, false));
+    assert_eq!(
+        (compared.first_run.as_str(), compared.second_run.as_str(), compared.machines_differ),
+        (a, b, false)
+    );
     let comparison = &compared.measures[0];
     assert_eq!(
         (comparison.finding, comparison.first_run.mean, comparison.second_run.mean),

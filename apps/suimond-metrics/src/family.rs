@@ -95,7 +95,12 @@ impl Family {
 
     /// Returns this family for a kind of port, such as `suimon_nic_up` for `up`. `{peer}` in the
     /// description is replaced by `peer`, the component at the other side of the port.
-    pub(super) fn for_port_kind(&self, prefix: &str, label: &'static [&'static str], peer: &str) -> Self {
+    pub(super) fn for_port_kind(
+        &self,
+        prefix: &str,
+        label: &'static [&'static str],
+        peer: &str,
+    ) -> Self {
         Self {
             name: Cow::Owned(format!("{prefix}_{}", self.name)),
             help: Cow::Owned(self.help.replace("{peer}", peer)),

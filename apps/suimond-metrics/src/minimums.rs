@@ -44,7 +44,9 @@ impl Readings {
     pub(super) fn encode_minimums(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let rates = rates(&self.disks);
         let series = |value: fn(&Rates) -> u64| {
-            rates.iter().map(move |(labels, rates)| (labels.clone(), Value::real_from_integer(value(rates))))
+            rates.iter().map(move |(labels, rates)| {
+                (labels.clone(), Value::real_from_integer(value(rates)))
+            })
         };
         GUARANTEED.write_if_any(encoder, series(|rates| rates.guaranteed_iops))?;
         DELIVERED.write_if_any(encoder, series(|rates| rates.delivered_iops))

@@ -179,7 +179,9 @@ pub(super) fn families() -> Vec<Family> {
 impl Kind {
     fn metrics(&self) -> impl Iterator<Item = PortMetric> + '_ {
         let metrics = self.directed.iter().chain(&COMMON_METRICS);
-        metrics.map(|(family, value)| (family.for_port_kind(self.prefix, self.labels, self.peer), *value))
+        metrics.map(|(family, value)| {
+            (family.for_port_kind(self.prefix, self.labels, self.peer), *value)
+        })
     }
 
     fn dropped(&self) -> Family {

@@ -84,7 +84,12 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Capacity found by the last measurement",
         ),
-        |store| store.last_measurement.as_ref().map(|measurement| Value::real_from_integer(measurement.iops)),
+        |store| {
+            store
+                .last_measurement
+                .as_ref()
+                .map(|measurement| Value::real_from_integer(measurement.iops))
+        },
     ),
     (
         Family::gauge(
@@ -93,7 +98,9 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Estimated capacity: rate of the store when it was last saturated",
         ),
-        |store| store.estimate.map(|estimate_status| Value::real_from_integer(estimate_status.iops)),
+        |store| {
+            store.estimate.map(|estimate_status| Value::real_from_integer(estimate_status.iops))
+        },
     ),
     (
         Family::gauge("suimon_store_estimate_age_seconds", "seconds", STORE, "Age of the estimate"),

@@ -87,8 +87,9 @@ impl Readings {
         }
         let stages = self.workers.iter().flat_map(|worker| {
             let stages = worker.stages.named_durations().into_iter();
-            stages
-                .map(|(stage, ns)| ([worker.id.to_string(), stage.to_owned()], Value::seconds_from_ns(ns)))
+            stages.map(|(stage, ns)| {
+                ([worker.id.to_string(), stage.to_owned()], Value::seconds_from_ns(ns))
+            })
         });
         STAGES.write_if_any(encoder, stages)
     }

@@ -69,7 +69,9 @@ fn over_tls() -> Result<f64> {
     });
     let nodes = HostPeerNodes::default();
     let node = nodes.node(&config).map_err(|error| anyhow!("{error}"))?;
-    let near = node.open_incoming_connection("00ff", &PeerStream::Memory).map_err(|error| anyhow!("{error:?}"))?;
+    let near = node
+        .open_incoming_connection("00ff", &PeerStream::Memory)
+        .map_err(|error| anyhow!("{error:?}"))?;
     transfer(UnixStream::from(near), reads)
 }
 

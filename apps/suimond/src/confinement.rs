@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_confine::{Confinement, ConfinementReport, LandlockEffect, LayerReport};
-use suimon_contract::{ThreadConfinement, ConfinementMode, ConfinementStatus};
+use suimon_contract::{ConfinementMode, ConfinementStatus, ThreadConfinement};
 use suimon_node::{DeniedCall, Node};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -26,7 +26,12 @@ fn confinement_status(report: &ConfinementReport) -> ConfinementStatus {
     };
     let layers =
         report.layers().map(|(threads, layer)| confinement_layer(threads, layer)).collect();
-    ConfinementStatus { mode, missing, thread_confinements: layers, refused_calls: report.rejected_calls }
+    ConfinementStatus {
+        mode,
+        missing,
+        thread_confinements: layers,
+        refused_calls: report.rejected_calls,
+    }
 }
 
 fn confinement_layer(threads: &str, layer: &LayerReport) -> ThreadConfinement {

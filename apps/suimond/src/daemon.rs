@@ -30,10 +30,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Arguments;
-use crate::clusters::EtcdConnector;
 use crate::confinement;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
+use crate::etcd_connector::EtcdConnector;
 use crate::host_file::{self, HostFile};
 use crate::notify::{StartProgress, notify};
 use crate::peer_nodes::HostPeerNodes;
@@ -92,8 +92,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     } else if let (true, Some(file)) = (arguments.check, &arguments.config) {
         check(file)
     } else if let Some(socket) = &arguments.vm_launcher_socket {
-        let launched = start_log(&arguments.log)
-            .and_then(|()| run_launcher(socket, &arguments.vm_folder, arguments.vm_launcher_exits_when_unused));
+        let launched = start_log(&arguments.log).and_then(|()| {
+            run_launcher(socket, &arguments.vm_folder, arguments.vm_launcher_exits_when_unused)
+        });
         launched.map_err(Stopped::Host)
     } else {
         start_log(&arguments.log).map_err(Stopped::Host).and_then(|()| serve_host(arguments))

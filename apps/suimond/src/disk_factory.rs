@@ -10,9 +10,9 @@ use suimon_nbd_client::NbdConnection;
 use suimon_nbd_server::{NbdServerContext, serve_stream};
 use suimon_node::DiskDependencies;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDeviceFactory, DiskExports, NbdListener,
-    DiskObserver, DiskQueueHost, NbdClient, NbdLimits, NbdServerSpec, NbdUsage, ThreadInit,
-    VhostUserDiskSpec, VhostUserDiskStatus,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDeviceFactory, DiskExports,
+    DiskObserver, DiskQueueHost, NbdClient, NbdLimits, NbdListener, NbdServerSpec, NbdUsage,
+    ThreadInit, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
 use suimon_redo::FileRecords;

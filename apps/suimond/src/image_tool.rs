@@ -126,7 +126,12 @@ impl Found {
     }
 
     fn target(&self) -> ImageTarget<'_> {
-        ImageTarget { files: &self.files, name: &self.name, format: self.format, display_prefix: "/" }
+        ImageTarget {
+            files: &self.files,
+            name: &self.name,
+            format: self.format,
+            display_prefix: "/",
+        }
     }
 
     /// Fails if the image lacks acknowledged writes that a killed daemon left in its redo records,

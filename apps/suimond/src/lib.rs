@@ -11,11 +11,11 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
-pub mod clusters;
 mod confinement;
 pub mod daemon;
 mod device_factory;
 pub mod disk_factory;
+pub mod etcd_connector;
 #[cfg(feature = "jemalloc")]
 mod free_memory;
 mod host_file;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{
-    AccountError, Accounts, NbdExports, NbdServerContext, NbdQueue, NbdServer, NbdTls, NbdTlsError,
+    AccountError, Accounts, NbdExports, NbdQueue, NbdServer, NbdServerContext, NbdTls, NbdTlsError,
     TcpAccess, TlsFile, UnixAccess,
 };
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskExports, NbdListener, ExportedDisk, NbdLimits, NbdNotice,
+    DeviceError, DeviceErrorKind, DiskExports, ExportedDisk, NbdLimits, NbdListener, NbdNotice,
     NbdServerSpec, NbdTcpAccess, NbdUnixAccess,
 };
 

@@ -83,7 +83,9 @@ impl PeerNodes for HostPeerNodes {
             token_file: config.token_file.clone(),
         };
         let node_error = |code, field, text: String| {
-            ApiError::new(code, text).with_resource(format!("node/{}", config.name)).with_field(field)
+            ApiError::new(code, text)
+                .with_resource(format!("node/{}", config.name))
+                .with_field(field)
         };
         let client = Client::tls(&reach).map_err(|error| {
             let field = match &error {
@@ -159,11 +161,17 @@ impl PeerNode for HostPeerNode {
         }
     }
 
-    fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
+    fn check_incoming_migration(
+        &self,
+        request: &IncomingMigrationRequest,
+    ) -> Result<Plan, PeerError> {
         self.request(self.client.check_incoming_migration(request))
     }
 
-    fn prepare_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
+    fn prepare_incoming_migration(
+        &self,
+        request: &IncomingMigrationRequest,
+    ) -> Result<Operation, PeerError> {
         self.request(self.client.prepare_incoming_migration(request)).map(limited_operation)
     }
 

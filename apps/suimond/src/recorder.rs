@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    LossReason, RecordingSource, RecordSink, StreamId, encode_origin, encode_block, encode_ended_early,
-    file_header,
+    LossReason, RecordSink, RecordingSource, StreamId, encode_block, encode_ended_early,
+    encode_origin, file_header,
 };
 
 /// Largest number of bytes queued for writing. Further records are lost, and the recording states
@@ -175,7 +175,10 @@ impl RecordQueue {
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in overflows {
             tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
-            out.write_or_complete(&encode_block(&encode_ended_early(stream, LossReason::Overload)))?;
+            out.write_or_complete(&encode_block(&encode_ended_early(
+                stream,
+                LossReason::Overload,
+            )))?;
             out.is_complete |= stream == ALL_STREAMS;
         }
         Ok(())

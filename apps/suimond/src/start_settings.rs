@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiConfig, ConsoleConfig, HostConfig, LabConfig};
-use suimond_api::{ListenerSettingsRecord, ListenerSection, ListenerSettings};
+use suimond_api::{ListenerSection, ListenerSettings, ListenerSettingsRecord};
 
 const API: &str = "[api]";
 const CONSOLE: &str = "[console]";
@@ -238,7 +238,8 @@ mod tests {
         for of in [ListenerSection::Api, ListenerSection::Console] {
             fs::write(&token, "at the start").unwrap();
             let (first, other) = (with(of, 7446, &token), with(of, 7447, &token));
-            let record = SharedStartSettings(Arc::new(Mutex::new(StartSettings::from_config(&first))));
+            let record =
+                SharedStartSettings(Arc::new(Mutex::new(StartSettings::from_config(&first))));
             assert_eq!(changes(&record, &other).len(), 1, "{of:?}: the listener is in service");
 
             // The listener has failed, and follows the configuration.

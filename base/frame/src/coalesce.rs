@@ -27,7 +27,7 @@
 //! forward, but never past another frame of their flow, because such a frame ends the group. No
 //! state is kept between batches, so no frame is delayed.
 
-mod coalesced;
+mod coalesce_result;
 mod segment_view;
 
 use crate::batch::BATCH_FRAMES_MAX;
@@ -37,7 +37,7 @@ use crate::octets::{put, u8_at, u16_at};
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, tcp_flags};
 use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 
-pub use coalesced::{CoalesceTarget, CoalesceResult};
+pub use coalesce_result::{CoalesceResult, CoalesceTarget};
 use segment_view::{SegmentClass, SegmentView, classify};
 
 /// Maximum number of open merge groups, one per flow; a further flow replaces the oldest group.

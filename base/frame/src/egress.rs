@@ -45,7 +45,9 @@ impl Frame {
     pub fn wire_head(&self) -> WireFrame<'_> {
         let bytes = self.head();
         match self.meta.tag {
-            None => WireFrame { header: self.header(0), before_tag: bytes, tag: None, after_tag: &[] },
+            None => {
+                WireFrame { header: self.header(0), before_tag: bytes, tag: None, after_tag: &[] }
+            }
             Some(tag) => {
                 let (front, rest) = bytes.split_at_checked(ADDRESSES_BYTES).unwrap_or((bytes, &[]));
                 let header = self.header(VLAN_TAG_BYTES as u16);

@@ -281,7 +281,10 @@ fn admit_gso(
 ) -> Result<Option<Gso>, IngressError> {
     let gso = requested_gso(header)?;
     if !allowed.accepts(gso) {
-        return Err(IngressError::OffloadNotNegotiated { field: "gso_type", value: header.gso_type });
+        return Err(IngressError::OffloadNotNegotiated {
+            field: "gso_type",
+            value: header.gso_type,
+        });
     }
     let (has_headers, checksum_at) = match gso.kind {
         GsoKind::Tcp4 => (has_protocols(headers, Network::Ipv4, Transport::Tcp), TCP_CHECKSUM_AT),
@@ -325,7 +328,10 @@ fn requested_gso(header: &VnetHeader) -> Result<Gso, IngressError> {
         VnetHeader::GSO_TCPV6 => GsoKind::Tcp6,
         VnetHeader::GSO_UDP_L4 if !ecn => GsoKind::Udp,
         VnetHeader::GSO_UDP => {
-            return Err(IngressError::OffloadNotNegotiated { field: "gso_type", value: header.gso_type });
+            return Err(IngressError::OffloadNotNegotiated {
+                field: "gso_type",
+                value: header.gso_type,
+            });
         }
         _ => return Err(IngressError::GsoType { value: header.gso_type }),
     };

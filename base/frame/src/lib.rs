@@ -51,7 +51,7 @@ pub use announcement::Announcement;
 pub use batch::{BATCH_BYTES_MAX, BATCH_FRAMES_MAX, FrameBatch};
 pub use buffer::{FRAME_BYTES_MAX, Frame};
 pub use checksum::{Sum, complete_checksum, update};
-pub use coalesce::{CoalesceTarget, CoalesceResult, coalesce};
+pub use coalesce::{CoalesceResult, CoalesceTarget, coalesce};
 pub use egress::WireFrame;
 pub use ethernet::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
 pub use flow::{Flow, FlowFields, FlowKey, flow_hash};

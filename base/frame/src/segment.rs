@@ -126,7 +126,8 @@ impl Sums {
         // the packet length, so the cast does not truncate.
         let length = (frame_bytes - transport_at) as u16;
         let pseudo = Sum::from_word(checksum_field(front, checksum_at)).sub_word(length);
-        let fixed = sum_between(transport_at, payload_at).sub_word(checksum_field(front, checksum_at));
+        let fixed =
+            sum_between(transport_at, payload_at).sub_word(checksum_field(front, checksum_at));
         let fixed = match headers.transport {
             Transport::Udp => fixed.sub_word(checksum_field(front, transport_at + UDP_LENGTH_AT)),
             _ => fixed
@@ -265,8 +266,10 @@ impl Segments<'_> {
                 _ => {
                     let flags_at = offset + TCP_FLAGS_AT - 1;
                     let [high, low] = [self.sequence >> 16, self.sequence].map(|word| word as u16);
-                    let header =
-                        header.add_word(high).add_word(low).add_word(checksum_field(&self.front, flags_at));
+                    let header = header
+                        .add_word(high)
+                        .add_word(low)
+                        .add_word(checksum_field(&self.front, flags_at));
                     header.concat(payload).checksum()
                 }
             }

@@ -102,8 +102,12 @@ impl Image for LinearImage {
 mod tests {
     use super::*;
 
-    const SHAPE: DiskGeometry =
-        DiskGeometry { size_bytes: 8192, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+    const SHAPE: DiskGeometry = DiskGeometry {
+        size_bytes: 8192,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
+        block_bytes: 0,
+    };
 
     fn range(offset: u64, len: u64) -> ByteRange {
         ByteRange::new(offset, len).unwrap()

@@ -164,7 +164,11 @@ impl RedoChanges {
             None => Ok(()),
             Some(change) => {
                 let what = "a recorded change is outside of the block allocation";
-                Err(ImageError::new("redo", change.offset, ImageFault::ImageModified { difference: what }))
+                Err(ImageError::new(
+                    "redo",
+                    change.offset,
+                    ImageFault::ImageModified { difference: what },
+                ))
             }
         }
     }
@@ -218,7 +222,8 @@ impl MetadataChange {
 fn shorter(error: ImageError) -> ImageError {
     match error.fault {
         ImageFault::Truncated { .. } | ImageFault::File(FileError::BeyondEnd { .. }) => {
-            let fault = ImageFault::ImageModified { difference: "the file is shorter than recorded" };
+            let fault =
+                ImageFault::ImageModified { difference: "the file is shorter than recorded" };
             ImageError { fault, ..error }
         }
         _ => error,
@@ -279,7 +284,8 @@ mod tests {
             MetadataChange::entry(8, [0, 0, 0, 1], [0, 0, 0, 2]),
         ];
         let check = |entry: [u8; 4]| {
-            redo(changes.clone()).changed_pages(16, same, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
+            redo(changes.clone())
+                .changed_pages(16, same, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
         };
         for before in [[0xff; 4], [0, 0, 0, 1], [0, 0, 0, 2]] {
             assert_eq!(check(before).unwrap()[&0][8..12], [0, 0, 0, 2]);

@@ -8,16 +8,16 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod cap;
-mod count;
+mod counted_noun;
 mod id;
 mod pci;
 mod rate;
 mod time;
+mod timed_rate_limit;
 
-pub use cap::TimedRateLimit;
-pub use count::CountedNoun;
+pub use counted_noun::CountedNoun;
 pub use id::{Direction, DiskId, PortId, QueueId, StoreId, SwitchId, WorkerId};
 pub use pci::{PciAddress, PciAddressError};
 pub use rate::{BitRate, ByteRate, Iops};
 pub use time::Time;
+pub use timed_rate_limit::TimedRateLimit;

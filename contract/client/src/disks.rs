@@ -54,7 +54,8 @@ impl Client {
         verb: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Operation, ClientError> {
-        let mut call = ApiRequest::new(Method::POST, format!("{}/{verb}", resource_path::<DiskConfig>(disk)));
+        let mut call =
+            ApiRequest::new(Method::POST, format!("{}/{verb}", resource_path::<DiskConfig>(disk)));
         call.body = body;
         transport::fetch_json(self, call).await
     }

@@ -15,7 +15,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod arrivals;
 mod captures;
 mod certificates;
 mod client;
@@ -26,6 +25,7 @@ mod drain;
 mod error;
 mod events;
 mod host;
+mod incoming_migrations;
 mod operations;
 mod power;
 mod query;
@@ -37,11 +37,11 @@ mod transport;
 mod transport_stream;
 mod vms;
 
-pub use arrivals::{MEMORY_PROTOCOL, MigrationStreamKind, NBD_PROTOCOL};
 pub use captures::{CapturablePort, CaptureOptions};
 pub use client::Client;
 pub use error::ClientError;
 pub use events::EventQuery;
+pub use incoming_migrations::{MEMORY_PROTOCOL, MigrationStreamKind, NBD_PROTOCOL};
 pub use resources::{ChangeOptions, ChangeOutcome};
 pub use stream::{CaptureStream, JsonLineStream};
 pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};

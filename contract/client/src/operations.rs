@@ -33,7 +33,10 @@ impl Client {
     }
 
     /// Streams the progress of an operation until it has ended.
-    pub async fn follow_operation(&self, id: u64) -> Result<JsonLineStream<Operation>, ClientError> {
+    pub async fn follow_operation(
+        &self,
+        id: u64,
+    ) -> Result<JsonLineStream<Operation>, ClientError> {
         let path = format!("/1.0/operations/{id}/follow");
         let answer = transport::send(self, ApiRequest::get(path.clone())).await?;
         Ok(JsonLineStream::new(path, answer))

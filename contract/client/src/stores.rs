@@ -25,7 +25,10 @@ impl Client {
         store: &Name,
         request: &MeasureStoreRequest,
     ) -> Result<Operation, ClientError> {
-        let mut call = ApiRequest::new(Method::POST, format!("{}/measure", resource_path::<StoreConfig>(store)));
+        let mut call = ApiRequest::new(
+            Method::POST,
+            format!("{}/measure", resource_path::<StoreConfig>(store)),
+        );
         call.body = Some(json_body(request)?);
         transport::fetch_json(self, call).await
     }

@@ -49,7 +49,10 @@ impl ApiRequest {
 ///
 /// # Errors
 /// The request failed, or the response's status is not a success.
-pub(crate) async fn send(client: &Client, call: ApiRequest) -> Result<Response<Incoming>, ClientError> {
+pub(crate) async fn send(
+    client: &Client,
+    call: ApiRequest,
+) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
     let timeout = client.response_timeout.saturating_add(call.server_wait);
     let timed_out = || ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() };
@@ -147,7 +150,8 @@ async fn exchange(client: &Client, call: ApiRequest) -> Result<Response<Incoming
 /// Opens a new connection to the daemon for one request.
 async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientError> {
     let stream = client.transport.connect().await?;
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(connection_error)?;
+    let (sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(connection_error)?;
     // The task ends when the response's body is read or dropped; its errors are reported by the
     // body.
     tokio::spawn(async move {
@@ -157,8 +161,10 @@ async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientErro
 }
 
 fn request(client: &Client, method: Method, path: &str) -> hyper::http::request::Builder {
-    let request =
-        Request::builder().method(method).uri(path).header(header::HOST, client.transport.host_header());
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, client.transport.host_header());
     match client.transport.authorization_header() {
         Some(credentials) => request.header(header::AUTHORIZATION, credentials),
         None => request,

@@ -97,7 +97,8 @@ impl TlsTransport {
     }
 
     async fn connect(&self) -> Result<TlsStream<TcpStream>, ClientError> {
-        let failed = |reason| ClientError::TlsConnectionFailed { address: self.address.clone(), reason };
+        let failed =
+            |reason| ClientError::TlsConnectionFailed { address: self.address.clone(), reason };
         let connecting = async {
             let addresses = resolve(&self.address).await.map_err(|error| error.to_string())?;
             let tcp = TcpStream::connect(addresses.as_slice()).await;

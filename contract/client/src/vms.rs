@@ -61,7 +61,11 @@ impl Client {
 
     /// Returns the guest properties that its agent reports.
     pub async fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ClientError> {
-        transport::fetch_json(self, ApiRequest::get(format!("{}/guest", resource_path::<VmConfig>(vm)))).await
+        transport::fetch_json(
+            self,
+            ApiRequest::get(format!("{}/guest", resource_path::<VmConfig>(vm))),
+        )
+        .await
     }
 
     /// Returns the VM's NICs and disks as elements of a libvirt domain.
@@ -76,8 +80,12 @@ impl Client {
         &self,
         vm: &Name,
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ClientError> {
-        transport::upgrade(self, &format!("{}/console", resource_path::<VmConfig>(vm)), "suimon-console")
-            .await
+        transport::upgrade(
+            self,
+            &format!("{}/console", resource_path::<VmConfig>(vm)),
+            "suimon-console",
+        )
+        .await
     }
 
     async fn execute_vm_action(
@@ -86,7 +94,8 @@ impl Client {
         verb: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Operation, ClientError> {
-        let mut call = ApiRequest::new(Method::POST, format!("{}/{verb}", resource_path::<VmConfig>(vm)));
+        let mut call =
+            ApiRequest::new(Method::POST, format!("{}/{verb}", resource_path::<VmConfig>(vm)));
         call.body = body;
         transport::fetch_json(self, call).await
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::disk_format::{DiskFormat, DiskKind};
-use crate::{ByteSize, DiskNbd, QosLimits, Name, SocketMode, StoreCapacity, StoreFile};
+use crate::{ByteSize, DiskNbd, Name, QosLimits, SocketMode, StoreCapacity, StoreFile};
 
 /// Largest length of a serial number in bytes: `VIRTIO_BLK_T_GET_ID` returns 20 bytes (virtio 1.2,
 /// 5.2.6.2).

@@ -194,7 +194,9 @@ impl Form {
             Self::Cpus => {
                 format!("a list of 1 to {WORKERS_MAX} different CPU numbers, like [2, 3]")
             }
-            Self::Number { min: least, max: most } => format!("a whole number from {least} to {most}"),
+            Self::Number { min: least, max: most } => {
+                format!("a whole number from {least} to {most}")
+            }
             Self::NumberOrKeyword { min: least, max: most, keyword: word } => {
                 format!("a whole number from {least} to {most}, or `{word}`")
             }
@@ -211,7 +213,9 @@ impl Form {
             Self::Serial { max: most } => {
                 format!("1 to {most} printable ASCII characters without spaces at the ends")
             }
-            Self::SingleLineText { max: most } => format!("1 to {most} bytes without control characters"),
+            Self::SingleLineText { max: most } => {
+                format!("1 to {most} bytes without control characters")
+            }
             Self::Flag => "true or false".into(),
             Self::OneOfKeywords(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();

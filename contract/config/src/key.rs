@@ -54,7 +54,11 @@ pub(crate) const fn optional(name: &'static str, form: Form, effect: ChangeEffec
 }
 
 /// Returns an optional key with a default value.
-pub(crate) const fn optional_with_default(name: &'static str, form: Form, effect: ChangeEffect) -> Key {
+pub(crate) const fn optional_with_default(
+    name: &'static str,
+    form: Form,
+    effect: ChangeEffect,
+) -> Key {
     Key { name, form, required: false, has_default: true, effect }
 }
 

@@ -7,7 +7,9 @@ use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 
-use crate::form_schema::{with_description, byte_size_schema, component_reference, nullable, vlan_range_schema};
+use crate::form_schema::{
+    byte_size_schema, component_reference, nullable, vlan_range_schema, with_description,
+};
 use crate::{ChangeEffect, Form, Key, ResourceKind, key_default, key_meaning};
 
 /// Upper limit of sizes not bounded by their key. The pattern of texts stays below it.
@@ -22,8 +24,10 @@ pub fn describe_keys(components: &mut Components) {
     components.insert("ByteSizeText".to_owned(), byte_size_schema(0, SIZE_BYTES_MAX, 1));
     components.insert("VlanRangeText".to_owned(), vlan_range_schema());
     let description = "A file by its path below its store's.";
-    components
-        .insert("StoreFile".to_owned(), with_description(Form::StoreFile.schema(), description, None));
+    components.insert(
+        "StoreFile".to_owned(),
+        with_description(Form::StoreFile.schema(), description, None),
+    );
     for kind in ResourceKind::ALL {
         let Some(schema) = components.get(kind.schema_name()).cloned() else { continue };
         components.insert(kind.schema_name().to_owned(), table(kind, &schema));

@@ -3,7 +3,7 @@
 
 use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
 use crate::form::{HOST_ADDRESSES_MAX, WORKERS_MAX};
-use crate::key::{ChangeEffect, Key, QUEUE_COUNT, optional_with_default, optional, required};
+use crate::key::{ChangeEffect, Key, QUEUE_COUNT, optional, optional_with_default, required};
 use crate::kind::ResourceKind;
 use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
@@ -103,7 +103,8 @@ const CONSOLE: &[Key] = &[
     optional("token_file", Form::FilePath, ChangeEffect::NextDaemonStart),
 ];
 
-const LAB: &[Key] = &[optional_with_default("results", Form::FilePath, ChangeEffect::NextDaemonStart)];
+const LAB: &[Key] =
+    &[optional_with_default("results", Form::FilePath, ChangeEffect::NextDaemonStart)];
 
 const SWITCH: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
@@ -118,10 +119,18 @@ const SWITCH: &[Key] = &[
 const UPLINK: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
     required("device", Form::NetworkDevice, ChangeEffect::Replace),
-    optional_with_default("driver", Form::OneOfKeywords(&["af_packet", "af_xdp", "tap"]), ChangeEffect::Replace),
+    optional_with_default(
+        "driver",
+        Form::OneOfKeywords(&["af_packet", "af_xdp", "tap"]),
+        ChangeEffect::Replace,
+    ),
     optional_with_default("queues", QUEUE_COUNT, ChangeEffect::Replace),
     optional("mtu", MTU, ChangeEffect::Live),
-    optional_with_default("host_addresses", Form::UnicastIps { max: HOST_ADDRESSES_MAX }, ChangeEffect::Live),
+    optional_with_default(
+        "host_addresses",
+        Form::UnicastIps { max: HOST_ADDRESSES_MAX },
+        ChangeEffect::Live,
+    ),
     optional_with_default("offload", Form::Table(ResourceKind::Offload), ChangeEffect::Live),
     optional_with_default("vmq", Form::Table(ResourceKind::Vmq), ChangeEffect::Live),
 ];
@@ -129,7 +138,11 @@ const UPLINK: &[Key] = &[
 const TEAM: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
     required("members", Form::Names { max: TEAM_MEMBERS_MAX }, ChangeEffect::Live),
-    required("mode", Form::OneOfKeywords(&["static", "lacp", "switch-independent"]), ChangeEffect::Live),
+    required(
+        "mode",
+        Form::OneOfKeywords(&["static", "lacp", "switch-independent"]),
+        ChangeEffect::Live,
+    ),
     optional_with_default(
         "algorithm",
         Form::OneOfKeywords(&[
@@ -157,7 +170,11 @@ const TEAM: &[Key] = &[
 const NIC: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
     required("switch", Form::Name, ChangeEffect::Live),
-    required("backend", Form::OneOfKeywords(&["vhost-user", "tap", "legacy"]), ChangeEffect::Replace),
+    required(
+        "backend",
+        Form::OneOfKeywords(&["vhost-user", "tap", "legacy"]),
+        ChangeEffect::Replace,
+    ),
     optional("socket", Form::UnixSocketPath, ChangeEffect::Replace),
     optional("mode", Form::OneOfKeywords(&["server", "client"]), ChangeEffect::Replace),
     optional("device", Form::NetworkDevice, ChangeEffect::Replace),
@@ -203,7 +220,11 @@ const VMQ: &[Key] = &[
     optional_with_default("enabled", Form::Flag, ChangeEffect::Live),
     optional_with_default("mode", Form::OneOfKeywords(&["static", "dynamic"]), ChangeEffect::Live),
     optional("base_worker", PROCESSOR, ChangeEffect::Live),
-    optional_with_default("max_workers", Form::Number { min: 1, max: WORKERS_MAX as u64 }, ChangeEffect::Live),
+    optional_with_default(
+        "max_workers",
+        Form::Number { min: 1, max: WORKERS_MAX as u64 },
+        ChangeEffect::Live,
+    ),
     optional("max_worker_number", PROCESSOR, ChangeEffect::Live),
     optional("numa_node", Form::Number { min: 0, max: NUMA_NODE_MAX }, ChangeEffect::Live),
 ];

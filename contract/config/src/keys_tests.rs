@@ -5,8 +5,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 use crate::{
-    ApiConfig, ChangeEffect, ConsoleConfig, DiskConfig, DiskNbd, QosLimits, DiskVhostUser, Form,
-    HostConfig, HostSection, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig,
+    ApiConfig, ChangeEffect, ConsoleConfig, DiskConfig, DiskNbd, DiskVhostUser, Form, HostConfig,
+    HostSection, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosLimits, QosPolicyConfig,
     ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
 };
 

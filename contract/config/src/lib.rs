@@ -56,7 +56,7 @@ mod socket_mode;
 mod storage_keys;
 mod store_capacity;
 mod store_file;
-mod strict;
+mod strict_json;
 mod team_config;
 mod trunk;
 mod vm_config;
@@ -92,13 +92,14 @@ pub use quote::quote;
 pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored_json};
 pub use renamed_schema::describe_renames;
 pub use renames::{
-    OldNameUse, RENAMES, Rename, RenamedItem, rename_of_new_key, renames_of_schema, rename_of_old_key, renames_page,
+    OldNameUse, RENAMES, Rename, RenamedItem, rename_of_new_key, rename_of_old_key,
+    renames_of_schema, renames_page,
 };
 pub use resource::Resource;
 pub use socket_mode::SocketMode;
 pub use store_capacity::{MeasureKeyword, StoreCapacity};
 pub use store_file::{StoreFile, StoreFileError};
-pub use strict::from_value_with_renames;
+pub use strict_json::from_value_with_renames;
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
 };

@@ -1,6 +1,6 @@
 //! Keys of SR-IOV adapters and of their virtual functions.
 
-use crate::key::{Key, optional_with_default, optional, required};
+use crate::key::{Key, optional, optional_with_default, required};
 use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{ChangeEffect, Form, ResourceKind};
 

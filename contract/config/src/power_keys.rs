@@ -22,7 +22,11 @@ pub(crate) const POWER: &[Key] = &[
     optional("performance_percent_min", Form::Number { min: 0, max: 100 }, ChangeEffect::Live),
     optional("performance_percent_max", Form::Number { min: 1, max: 100 }, ChangeEffect::Live),
     optional("turbo", Form::Flag, ChangeEffect::Live),
-    optional("idle_state_max", Form::SingleLineText { max: IDLE_STATE_BYTES_MAX }, ChangeEffect::Live),
+    optional(
+        "idle_state_max",
+        Form::SingleLineText { max: IDLE_STATE_BYTES_MAX },
+        ChangeEffect::Live,
+    ),
     optional("idle_latency_us_max", Form::Number { min: 0, max: 1_000_000 }, ChangeEffect::Live),
     optional("parking", Form::Flag, ChangeEffect::Live),
     optional("poll_us", Form::Number { min: 0, max: 10_000 }, ChangeEffect::Live),

@@ -13,7 +13,7 @@ use serde::ser::{
 
 use crate::json_tree::parse_json;
 use crate::renames::renames_of_schema;
-use crate::strict::from_value_with_renames;
+use crate::strict_json::from_value_with_renames;
 
 /// Names of renamed fields in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

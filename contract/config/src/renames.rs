@@ -242,7 +242,9 @@ impl Rename {
 /// of a command, by its name.
 pub fn renames_of_schema(schema: &str) -> impl Iterator<Item = &'static Rename> {
     RENAMES.iter().filter(move |rename| match rename.item {
-        RenamedItem::Field { schema: name } | RenamedItem::CommandOutput { schema: name } => name == schema,
+        RenamedItem::Field { schema: name } | RenamedItem::CommandOutput { schema: name } => {
+            name == schema
+        }
         _ => false,
     })
 }
@@ -268,12 +270,16 @@ pub fn renames_page() -> String {
         ("Fields of the API", |renamed| {
             matches!(renamed, RenamedItem::Field { .. }) && !is_key(renamed)
         }),
-        ("Fields of `suimon top --json`", |renamed| matches!(renamed, RenamedItem::CommandOutput { .. })),
+        ("Fields of `suimon top --json`", |renamed| {
+            matches!(renamed, RenamedItem::CommandOutput { .. })
+        }),
         ("Fields of events", |renamed| renamed == RenamedItem::EventField),
         ("Names of events", |renamed| renamed == RenamedItem::Event),
         ("Metrics", |renamed| matches!(renamed, RenamedItem::Metric { .. })),
         ("Paths of the API", |renamed| renamed == RenamedItem::ApiPath),
-        ("Commands and options", |renamed| matches!(renamed, RenamedItem::Command | RenamedItem::CommandOption)),
+        ("Commands and options", |renamed| {
+            matches!(renamed, RenamedItem::Command | RenamedItem::CommandOption)
+        }),
         ("Environment variables", |renamed| renamed == RenamedItem::EnvironmentVariable),
     ];
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! Keys of stores, disks and QoS policies.
 
 use crate::disk_config::SERIAL_BYTES_MAX;
-use crate::key::{Key, QUEUE_COUNT, optional_with_default, optional, required};
+use crate::key::{Key, QUEUE_COUNT, optional, optional_with_default, required};
 use crate::{ChangeEffect, Form, ResourceKind};
 
 const KIB: u64 = 1 << 10;
@@ -28,7 +28,11 @@ pub(crate) const STORE: &[Key] = &[
     optional_with_default("depth_max", Form::Number { min: 1, max: 1024 }, ChangeEffect::Replace),
     optional_with_default("shared", Form::Flag, ChangeEffect::Live),
     optional("fallback_iops", IOPS, ChangeEffect::Live),
-    optional_with_default("full_warning_percent", Form::Number { min: 1, max: 100 }, ChangeEffect::Live),
+    optional_with_default(
+        "full_warning_percent",
+        Form::Number { min: 1, max: 100 },
+        ChangeEffect::Live,
+    ),
 ];
 
 const MIN_IOPS: Key = optional("min_iops", IOPS, ChangeEffect::Live);
@@ -38,13 +42,18 @@ const MAX_BYTES_PER_S: Key = optional(
     Form::Bytes { min: 512, max: 1 << 40, step: 1 },
     ChangeEffect::Live,
 );
-const WEIGHT: Key = optional_with_default("weight", Form::Number { min: 1, max: 10_000 }, ChangeEffect::Live);
+const WEIGHT: Key =
+    optional_with_default("weight", Form::Number { min: 1, max: 10_000 }, ChangeEffect::Live);
 const BURST_IOPS: Key = optional("burst_iops", IOPS, ChangeEffect::Live);
 const BURST_S: Key = optional("burst_s", Form::Number { min: 1, max: 3600 }, ChangeEffect::Live);
 
 pub(crate) const QOS_POLICY: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
-    optional_with_default("kind", Form::OneOfKeywords(&["dedicated", "aggregated"]), ChangeEffect::Live),
+    optional_with_default(
+        "kind",
+        Form::OneOfKeywords(&["dedicated", "aggregated"]),
+        ChangeEffect::Live,
+    ),
     optional_with_default("shared", Form::Flag, ChangeEffect::Live),
     MIN_IOPS,
     MAX_IOPS,
@@ -61,8 +70,16 @@ pub(crate) const DISK: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
     required("store", Form::Name, ChangeEffect::Replace),
     optional("file", Form::StoreFile, ChangeEffect::Replace),
-    required("format", Form::OneOfKeywords(&["raw", "vhd", "vhdx", "pass-through"]), ChangeEffect::Replace),
-    optional("kind", Form::OneOfKeywords(&["fixed", "dynamic", "differencing"]), ChangeEffect::Replace),
+    required(
+        "format",
+        Form::OneOfKeywords(&["raw", "vhd", "vhdx", "pass-through"]),
+        ChangeEffect::Replace,
+    ),
+    optional(
+        "kind",
+        Form::OneOfKeywords(&["fixed", "dynamic", "differencing"]),
+        ChangeEffect::Replace,
+    ),
     optional("size_bytes", DISK_BYTES, ChangeEffect::Live),
     optional("parent", Form::StoreFile, ChangeEffect::Replace),
     optional_with_default("read_only", Form::Flag, ChangeEffect::Replace),
@@ -74,14 +91,22 @@ pub(crate) const DISK: &[Key] = &[
     optional_with_default("qos", Form::Table(ResourceKind::DiskQos), ChangeEffect::Live),
     optional_with_default("on_full", Form::OneOfKeywords(&["wait", "error"]), ChangeEffect::Live),
     optional_with_default("full_wait_s", Form::Number { min: 0, max: 86_400 }, ChangeEffect::Live),
-    optional_with_default("controller", Form::OneOfKeywords(&["virtio", "ide", "sata"]), ChangeEffect::Replace),
+    optional_with_default(
+        "controller",
+        Form::OneOfKeywords(&["virtio", "ide", "sata"]),
+        ChangeEffect::Replace,
+    ),
     optional("vhost_user", Form::Table(ResourceKind::DiskVhostUser), ChangeEffect::Replace),
     optional("nbd", Form::Table(ResourceKind::DiskNbd), ChangeEffect::Live),
 ];
 
 pub(crate) const DISK_VHOST_USER: &[Key] = &[
     required("socket", Form::UnixSocketPath, ChangeEffect::Replace),
-    optional_with_default("mode", Form::OneOfKeywords(&["server", "client"]), ChangeEffect::Replace),
+    optional_with_default(
+        "mode",
+        Form::OneOfKeywords(&["server", "client"]),
+        ChangeEffect::Replace,
+    ),
     optional_with_default("queues", QUEUE_COUNT, ChangeEffect::Replace),
 ];
 

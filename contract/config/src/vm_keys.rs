@@ -1,6 +1,6 @@
 //! Keys of VMs.
 
-use crate::key::{Key, optional_with_default, optional, required};
+use crate::key::{Key, optional, optional_with_default, required};
 use crate::vm_config::VM_DEVICES_MAX;
 use crate::{ChangeEffect, Form};
 
@@ -18,13 +18,25 @@ pub(crate) const VM: &[Key] = &[
     optional("cpus_max", CPUS, ChangeEffect::NextVmStart),
     required("memory_bytes", MEMORY, ChangeEffect::NextVmStart),
     optional_with_default("huge_pages", Form::Flag, ChangeEffect::NextVmStart),
-    optional_with_default("firmware", Form::OneOfKeywords(&["bios", "uefi"]), ChangeEffect::NextVmStart),
+    optional_with_default(
+        "firmware",
+        Form::OneOfKeywords(&["bios", "uefi"]),
+        ChangeEffect::NextVmStart,
+    ),
     optional("kernel", Form::FilePath, ChangeEffect::NextVmStart),
     optional("initrd", Form::FilePath, ChangeEffect::NextVmStart),
-    optional("command_line", Form::SingleLineText { max: COMMAND_LINE_BYTES_MAX }, ChangeEffect::NextVmStart),
+    optional(
+        "command_line",
+        Form::SingleLineText { max: COMMAND_LINE_BYTES_MAX },
+        ChangeEffect::NextVmStart,
+    ),
     optional_with_default("nics", Form::Names { max: VM_DEVICES_MAX }, ChangeEffect::Live),
     optional_with_default("disks", Form::Names { max: VM_DEVICES_MAX }, ChangeEffect::Live),
     optional("cdrom", Form::FilePath, ChangeEffect::NextVmStart),
-    optional_with_default("accelerator", Form::OneOfKeywords(&["auto", "kvm", "tcg"]), ChangeEffect::NextVmStart),
+    optional_with_default(
+        "accelerator",
+        Form::OneOfKeywords(&["auto", "kvm", "tcg"]),
+        ChangeEffect::NextVmStart,
+    ),
     optional_with_default("autostart", Form::Flag, ChangeEffect::Live),
 ];

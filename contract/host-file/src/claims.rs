@@ -43,7 +43,11 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = ExclusiveClaim> {
     let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));
     api.into_iter().chain(console).filter_map(|(kind, listen)| {
         let claim = ExclusiveObject::Listener(listen.parse().ok()?);
-        Some(ExclusiveClaim { object: claim, location: FindingLocation::new(kind, 0), field: "listen" })
+        Some(ExclusiveClaim {
+            object: claim,
+            location: FindingLocation::new(kind, 0),
+            field: "listen",
+        })
     })
 }
 
@@ -172,7 +176,8 @@ fn claims_of_storage(config: &HostConfig) -> Vec<ExclusiveClaim> {
     let mut servers: BTreeSet<ExclusiveObject> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Disk, index);
-        let mut claim = |claim, field| claims.push(ExclusiveClaim { object: claim, location, field });
+        let mut claim =
+            |claim, field| claims.push(ExclusiveClaim { object: claim, location, field });
         match (disk.effective_file(), stores.get(&disk.store)) {
             (None, _) => claim(ExclusiveObject::BlockDevice(disk.store.clone()), "store"),
             (Some(_), Some(store)) => claim(ExclusiveObject::File(disk.path_in(store)), "file"),

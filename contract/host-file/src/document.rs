@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::disk_fits::{check_store, check_disk};
+use crate::disk_checks::{check_disk, check_store};
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
-use crate::node_fits::check_node;
-use crate::pf_fits::check_pf;
-use crate::qos_fits::check_qos_policy;
+use crate::node_checks::check_node;
+use crate::pf_checks::check_pf;
+use crate::qos_checks::check_qos_policy;
 use crate::renamed_input::replace_old_names_in_table;
-use crate::team_fits::check_team;
-use crate::uplink_fits::check_uplink;
+use crate::team_checks::check_team;
+use crate::uplink_checks::check_uplink;
 use crate::validate::{check_nic, check_relations, check_switch};
-use crate::vm_fits::check_vm;
-use crate::{ApiError, Form, HostConfig, OldNameUse, ResourceKind, shape};
+use crate::vm_checks::check_vm;
+use crate::{ApiError, Form, HostConfig, OldNameUse, ResourceKind, table_check};
 
 /// Error, and the path of the table that contains it, such as `nic[2]`.
 pub(crate) struct LocatedError {
@@ -30,7 +30,8 @@ pub(crate) struct LocatedError {
 /// one, at most 256.
 pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<LocatedError>> {
     let names = Names::of(&root);
-    let mut reader = Reader { findings: shape::check_table(FindingLocation::FILE, &root), unread: false };
+    let mut reader =
+        Reader { findings: table_check::check_table(FindingLocation::FILE, &root), unread: false };
     let config = HostConfig {
         host: reader.section(ResourceKind::Host, root.remove("host")).unwrap_or_default(),
         api: reader.section(ResourceKind::Api, root.remove("api")),
@@ -85,7 +86,11 @@ pub(crate) fn replace_old_names_in_document(root: &mut Map<String, Value>) -> Ve
             (Form::Tables(kind), Some(Value::Array(tables))) => {
                 for (index, table) in tables.iter_mut().enumerate() {
                     if let Value::Object(table) = table {
-                        replace_old_names_in_table(FindingLocation::new(kind, index), table, &mut old_names);
+                        replace_old_names_in_table(
+                            FindingLocation::new(kind, index),
+                            table,
+                            &mut old_names,
+                        );
                     }
                 }
             }
@@ -130,7 +135,7 @@ impl Reader {
     }
 
     /// Deserializes one table. Returns `None` for an invalid table, and for a value that is not a
-    /// table, which [`shape::check`] reports.
+    /// table, which [`table_check::check`] reports.
     fn table<T: DeserializeOwned>(&mut self, location: FindingLocation, value: Value) -> Option<T> {
         if self.findings.len() >= ERRORS_MAX {
             self.unread = true;
@@ -140,7 +145,7 @@ impl Reader {
             self.unread |= !value.is_null();
             return None;
         };
-        match shape::read_table(location, table) {
+        match table_check::read_table(location, table) {
             Ok(resource) => Some(resource),
             Err(findings) => {
                 self.findings.extend(findings);

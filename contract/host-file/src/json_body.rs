@@ -5,13 +5,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::document::{replace_old_names_in_document, read_document};
+use crate::document::{read_document, replace_old_names_in_document};
 use crate::finding::FindingLocation;
 use crate::renamed_input::replace_old_names_in_table;
 use crate::{
     ApiError, ApplyRequest, ClusterConfig, ErrorCode, HostConfig, Name, OldNameUse, PowerConfig,
     Resource, ResourceKind, from_value_with_renames, locate_errors, old_names_in_file, parse_json,
-    parse_toml, quote, shape,
+    parse_toml, quote, table_check,
 };
 
 /// Largest accepted body in bytes.
@@ -54,7 +54,7 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
         ]);
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
-    shape::remove_nulls_of_optional_keys(T::KIND, &mut table);
+    table_check::remove_nulls_of_optional_keys(T::KIND, &mut table);
     read_resource(table)
 }
 
@@ -103,7 +103,7 @@ pub fn patch_cluster(
 /// Every fault of its keys and values; never empty.
 pub fn check_patch(kind: ResourceKind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
     let patch = read_patch(kind, patch)?;
-    let findings = shape::check_patch(FindingLocation::new(kind, 0), &patch);
+    let findings = table_check::check_patch(FindingLocation::new(kind, 0), &patch);
     match findings.is_empty() {
         true => Ok(()),
         false => Err(findings.into_iter().map(|finding| finding.into_error(None)).collect()),
@@ -137,7 +137,8 @@ pub fn old_names_in_apply(body: &[u8]) -> Vec<OldNameUse> {
 /// Parses a merge patch and replaces old names of keys in it by the new ones.
 fn read_patch(kind: ResourceKind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
     let mut patch = object(patch)?;
-    let findings = replace_old_names_in_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
+    let findings =
+        replace_old_names_in_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
     match findings.is_empty() {
         true => Ok(patch),
         false => Err(findings.into_iter().map(|finding| finding.into_error(None)).collect()),
@@ -205,7 +206,7 @@ fn patch_section<T: Serialize + DeserializeOwned>(
         _ => Map::new(),
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
-    shape::remove_nulls_of_optional_keys(kind, &mut table);
+    table_check::remove_nulls_of_optional_keys(kind, &mut table);
     read_section(kind, table)
 }
 
@@ -213,7 +214,7 @@ fn read_section<T: DeserializeOwned>(
     kind: ResourceKind,
     table: Map<String, Value>,
 ) -> Result<T, Vec<ApiError>> {
-    shape::read_table(FindingLocation::new(kind, 0), table)
+    table_check::read_table(FindingLocation::new(kind, 0), table)
         .map_err(|findings| findings.into_iter().map(|finding| finding.into_error(None)).collect())
 }
 
@@ -299,7 +300,7 @@ fn tree(body: &[u8]) -> Result<Value, ApiError> {
 
 fn read_resource<T: Resource>(table: Map<String, Value>) -> Result<T, Vec<ApiError>> {
     let name = table.get("name").and_then(Value::as_str).and_then(|name| name.parse::<Name>().ok());
-    shape::read_table(FindingLocation::new(T::KIND, 0), table).map_err(|findings| {
+    table_check::read_table(FindingLocation::new(T::KIND, 0), table).map_err(|findings| {
         findings
             .into_iter()
             .map(|finding| {

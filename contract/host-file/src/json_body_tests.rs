@@ -154,8 +154,9 @@ fn apply_takes_toml_or_json_but_not_both() {
 #[test]
 fn errors_found_after_apply_was_read_are_given_their_lines() {
     let body = br#"{"toml":"\n[[nic]]\nname = \"a\"\nvlan = 3","file":"h.toml"}"#;
-    let mut errors =
-        [crate::ApiError::new(ErrorCode::DeviceMissing, "m").with_resource("nic/a").with_field("vlan")];
+    let mut errors = [crate::ApiError::new(ErrorCode::DeviceMissing, "m")
+        .with_resource("nic/a")
+        .with_field("vlan")];
     crate::locate_errors_of_apply(b"{", &mut errors);
     assert_eq!(errors[0].line, None);
     crate::locate_errors_of_apply(body, &mut errors);

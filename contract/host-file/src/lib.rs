@@ -20,26 +20,26 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod apply_request;
-mod change_fits;
+mod change_checks;
 mod claims;
-mod cluster_fits;
+mod cluster_checks;
 mod diff;
-mod disk_fits;
+mod disk_checks;
 mod document;
 mod error;
 mod finding;
-mod iov_fits;
+mod iov_checks;
 mod json_body;
-mod nbd_fits;
-mod node_fits;
-mod pf_fits;
+mod nbd_checks;
+mod node_checks;
+mod pf_checks;
 mod plan;
-mod power_fits;
-mod qos_fits;
+mod power_checks;
+mod qos_checks;
 mod references;
 mod renamed_input;
-mod shape;
-mod team_fits;
+mod table_check;
+mod team_checks;
 #[cfg(test)]
 mod test_configs;
 #[cfg(test)]
@@ -47,21 +47,21 @@ mod test_disks;
 mod toml_file;
 mod toml_lines;
 mod toml_writer;
-mod uplink_fits;
+mod uplink_checks;
 mod validate;
-mod vm_fits;
-mod vmq_fits;
+mod vm_checks;
+mod vmq_checks;
 
 // Types and keys of the configuration, which most modules of this crate use.
 use suimon_config::*;
 
 pub use apply_request::ApplyRequest;
-pub use change_fits::validate_change;
-pub use disk_fits::STORE_DISKS_MAX;
+pub use change_checks::validate_change;
+pub use disk_checks::STORE_DISKS_MAX;
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use json_body::{
     JSON_BYTES_MAX, check_patch, contains_host_file, host_file_in_apply, locate_errors_of_apply,
-    old_names_in_table, old_names_in_apply, parse_apply, parse_cluster, parse_power, parse_request,
+    old_names_in_apply, old_names_in_table, parse_apply, parse_cluster, parse_power, parse_request,
     parse_request_with_old_names, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};

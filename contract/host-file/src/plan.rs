@@ -93,7 +93,13 @@ impl fmt::Display for FieldChange {
         // Names of keys end with their unit.
         let is_size = self.field.ends_with("_bytes") || self.field.ends_with("_bytes_per_s");
         let display = |value| Shown { value, is_size };
-        write!(f, "{} {} → {}", self.field, display(self.old_value.as_ref()), display(self.new_value.as_ref()))
+        write!(
+            f,
+            "{} {} → {}",
+            self.field,
+            display(self.old_value.as_ref()),
+            display(self.new_value.as_ref())
+        )
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document::{replace_old_names_in_document, read_document};
+use crate::document::{read_document, replace_old_names_in_document};
 use crate::toml_lines::TomlLines;
 use crate::{ApiError, ErrorCode, HostConfig, OldNameUse, RENAMES, RenamedItem};
 
@@ -53,7 +53,8 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
         let mut errors: Vec<_> = errors
             .into_iter()
             .map(|located_error| {
-                let line = lines.line_of_key(&located_error.path, located_error.error.field.as_deref());
+                let line =
+                    lines.line_of_key(&located_error.path, located_error.error.field.as_deref());
                 located(located_error.error, line)
             })
             .collect();

@@ -7,26 +7,26 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::claims::{ExclusiveClaim, ExclusiveObject, exclusive_claims};
-use crate::cluster_fits::check_cluster;
-use crate::disk_fits::{
-    check_disk_limits, check_disks_per_store, check_parents_unwritten,
-    check_pass_through_exclusive, check_store, check_disk,
+use crate::cluster_checks::check_cluster;
+use crate::disk_checks::{
+    check_disk, check_disk_limits, check_disks_per_store, check_parents_unwritten,
+    check_pass_through_exclusive, check_store,
 };
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
-use crate::iov_fits::check_iov;
-use crate::nbd_fits::check_shared_servers;
-use crate::node_fits::check_node;
-use crate::pf_fits::check_pf;
-use crate::power_fits::check_power;
-use crate::qos_fits::check_qos_policy;
+use crate::iov_checks::check_iov;
+use crate::nbd_checks::check_shared_servers;
+use crate::node_checks::check_node;
+use crate::pf_checks::check_pf;
+use crate::power_checks::check_power;
+use crate::qos_checks::check_qos_policy;
 use crate::references::{check_names_unique, check_references};
-use crate::team_fits::{check_lacp_members, check_member_mtus, check_team};
-use crate::uplink_fits::{check_host_addresses_of_teams, check_uplink};
-use crate::vm_fits::{check_vm_devices, check_vm};
-use crate::vmq_fits::check_vmq_against_host;
+use crate::team_checks::{check_lacp_members, check_member_mtus, check_team};
+use crate::uplink_checks::{check_host_addresses_of_teams, check_uplink};
+use crate::vm_checks::{check_vm, check_vm_devices};
+use crate::vmq_checks::check_vmq_against_host;
 use crate::{
     ApiError, ErrorCode, Form, HostConfig, HostSection, Name, NicBackend, NicConfig, ResourceKind,
-    SwitchConfig, SwitchKind, VlanRange, shape,
+    SwitchConfig, SwitchKind, VlanRange, table_check,
 };
 
 /// Largest number of reported overlaps of one trunk.
@@ -159,7 +159,7 @@ fn shapes_of<T: Serialize>(kind: ResourceKind, tables: &[T]) -> Vec<Finding> {
 
 fn shape_of<T: Serialize>(location: FindingLocation, table: &T) -> Vec<Finding> {
     match serde_json::to_value(table) {
-        Ok(Value::Object(table)) => shape::check_table(location, &table),
+        Ok(Value::Object(table)) => table_check::check_table(location, &table),
         // Serialization fails only for a path that is not UTF-8.
         _ => vec![Finding {
             location,
@@ -383,8 +383,9 @@ fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
         if findings.len() >= ERRORS_MAX {
             return;
         }
-        let holder_name =
-            holder.resource_label(holder.resource_name(config)).unwrap_or_else(|| "the file".to_owned());
+        let holder_name = holder
+            .resource_label(holder.resource_name(config))
+            .unwrap_or_else(|| "the file".to_owned());
         findings.push(location.finding(
             ErrorCode::Conflict,
             field,

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CapacitySource, DiskConfig, DiskKind, QosFlowStatus, StoreConfig, StoreCapacityEstimate, StoreFile,
-    StoreMeasurement,
+    CapacitySource, DiskConfig, DiskKind, QosFlowStatus, StoreCapacityEstimate, StoreConfig,
+    StoreFile, StoreMeasurement,
 };
 
 /// State of a store or disk.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    QosLimits, Name, QosDelivery, QosLimitingFactor, QosTimeShare, StorePattern, StorePatternResult,
-    parse_toml,
+    Name, QosDelivery, QosLimitingFactor, QosLimits, QosTimeShare, StorePattern,
+    StorePatternResult, parse_toml,
 };
 
 fn name(text: &str) -> Name {

@@ -32,7 +32,12 @@ pub struct DrainRequest {
 impl Default for DrainRequest {
     fn default() -> Self {
         let downtime_ms = default_downtime_ms();
-        Self { destinations: Vec::new(), downtime_ms, bandwidth_max_bytes_per_s: None, deletes_source_files: false }
+        Self {
+            destinations: Vec::new(),
+            downtime_ms,
+            bandwidth_max_bytes_per_s: None,
+            deletes_source_files: false,
+        }
     }
 }
 

@@ -132,12 +132,12 @@ mod worker_stages;
 mod xdp_status;
 
 pub use cluster_status::{
-    DiskOverGuarantee, ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare,
-    ClusterStatus, SharedStoreStatus,
+    ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare, ClusterStatus,
+    DiskOverGuarantee, SharedStoreStatus,
 };
 pub use commands::command_of;
 pub use condition::{Condition, Health};
-pub use confinement::{ThreadConfinement, ConfinementMode, ConfinementStatus};
+pub use confinement::{ConfinementMode, ConfinementStatus, ThreadConfinement};
 pub use console_login::ConsoleLogin;
 pub use disk_status::{
     DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskNbdTransport,
@@ -153,8 +153,8 @@ pub use image_report::{
 pub use iov_status::{IovPath, IovStatus};
 pub use kernel_path_status::KernelPathStatus;
 pub use lab_run::{
-    LabAgreement, LabMeasureComparison, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,
-    LabSimulatedFigure,
+    LabAgreement, LabComparison, LabEstimate, LabFigure, LabFinding, LabMeasureComparison,
+    LabRunDetails, LabSimulatedFigure,
 };
 pub use lab_status::{
     LabPlan, LabPlanScale, LabProgress, LabRequest, LabRequestState, LabRun, LabRunRequest,
@@ -163,8 +163,8 @@ pub use lab_status::{
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
 pub use migration::{
-    DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, CopiedDisk, HandedOverDisk, IncomingMigration,
-    IncomingMigrationRequest, IncomingMigrationState, DevicePciPort, MIGRATION_PROTOCOL,
+    CopiedDisk, DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, DevicePciPort, HandedOverDisk,
+    IncomingMigration, IncomingMigrationRequest, IncomingMigrationState, MIGRATION_PROTOCOL,
     MigrateVmRequest, MigrationHeader, MigrationPhase, SourceSwitch, StoreToken, VmMigration,
 };
 pub use nbd_status::{NbdPeerStatus, NbdStatus};

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ClusterCap, QosLimits, Name, QosPolicyConfig};
+use crate::{ClusterCap, Name, QosLimits, QosPolicyConfig};
 
 /// Observed state of a QoS policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -9,8 +9,8 @@ use crate::{
     EventKind, HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
     QueueStatus, RENAMES, Rename, RenamedItem, ResourceKind, StoreStatus, TopSnapshot, VmStatus,
     VmqStatus, WhatIfRequest, WhatIfResponse, check_patch, describe_keys, describe_renames,
-    from_json, kind_example, old_names_in_table, old_names_in_apply, old_names_in_file,
-    parse_request_with_old_names, parse_toml, renames_of_schema, rename_of_old_key, renames_page,
+    from_json, kind_example, old_names_in_apply, old_names_in_file, old_names_in_table,
+    parse_request_with_old_names, parse_toml, rename_of_old_key, renames_of_schema, renames_page,
     replace_old_names, to_json, to_stored_json, to_toml,
 };
 

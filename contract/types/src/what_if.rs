@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ApiError, DiskConfig, DiskFormat, QosLimits, ErrorCode, HostConfig, Name, QosPolicyConfig,
+    ApiError, DiskConfig, DiskFormat, ErrorCode, HostConfig, Name, QosLimits, QosPolicyConfig,
     QosPolicyKind, Resource, StoreCapacity, validate_qos,
 };
 

@@ -103,7 +103,8 @@ fn correct(comparisons: &mut [Comparison]) {
 fn finding(comparison: &Comparison, tests: usize) -> ComparisonResult {
     if comparison.p_corrected > SIGNIFICANCE_LEVEL {
         // The smallest p-value possible with these sample counts.
-        let smallest = 2.0 / combinations(comparison.first_run.sample_count, comparison.second_run.sample_count);
+        let smallest = 2.0
+            / combinations(comparison.first_run.sample_count, comparison.second_run.sample_count);
         return if smallest * tests as f64 > SIGNIFICANCE_LEVEL {
             ComparisonResult::TooFewSamples
         } else {
@@ -130,8 +131,8 @@ fn combinations(m: usize, n: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::localized_text::LocalizedText;
     use crate::run::Repetition;
-    use crate::words::LocalizedText;
 
     fn run(id: &str, values: &[(&str, &[f64])]) -> Run {
         let mut run = crate::run::tests::run(id);

@@ -17,7 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::LocalizedText;
+use crate::localized_text::LocalizedText;
 
 /// Metadata of a run, written before its first repetition.
 pub const RUN_METADATA_FILE: &str = "head.json";

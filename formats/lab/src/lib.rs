@@ -16,16 +16,16 @@
 
 mod compare;
 pub mod folder;
+mod localized_text;
 mod machine;
 mod run;
 mod stats;
-mod words;
 
 pub use compare::{Comparison, ComparisonResult, compare};
-pub use machine::{MachineInfo, BackgroundLoad};
+pub use localized_text::{Language, LocalizedText};
+pub use machine::{BackgroundLoad, MachineInfo};
 pub use run::{
-    Case, FORMAT_VERSION, Mark, Measure, MeasureDirection, Profile, ProfiledModule, Repetition, Run,
-    RunOrigin, Series, SimulatedFigure,
+    Case, FORMAT_VERSION, Mark, Measure, MeasureDirection, Profile, ProfiledModule, Repetition,
+    Run, RunOrigin, Series, SimulatedFigure,
 };
-pub use stats::{Statistics, MannWhitneyResult, mann_whitney};
-pub use words::{Language, LocalizedText};
+pub use stats::{MannWhitneyResult, Statistics, mann_whitney};

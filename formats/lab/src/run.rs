@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::localized_text::LocalizedText;
 use crate::machine::MachineInfo;
-use crate::words::LocalizedText;
 
 /// Format version. Programs read only runs of their own version.
 pub const FORMAT_VERSION: u32 = 1;
@@ -228,7 +228,13 @@ impl Case {
 impl Measure {
     /// Creates a measure that does not determine the number of repetitions.
     pub fn new(id: &str, words: LocalizedText, unit: &str, better: MeasureDirection) -> Self {
-        Self { id: id.to_owned(), description: words, unit: unit.to_owned(), better, determines_repetition_count: false }
+        Self {
+            id: id.to_owned(),
+            description: words,
+            unit: unit.to_owned(),
+            better,
+            determines_repetition_count: false,
+        }
     }
 
     /// Returns the measure with [`Measure::decides`] set.

@@ -2,7 +2,7 @@
 
 use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
-use crate::octets::BufferTooShort;
+use crate::field_codec::BufferTooShort;
 use crate::reply::{ReplyEncoder, kind};
 
 /// Content type of a read chunk.
@@ -60,14 +60,24 @@ impl Chunk {
         let writer = match self.kind {
             ChunkKind::Data => {
                 let payload = length.saturating_add(8);
-                let mut writer =
-                    self.reply_to.encode_chunk_head(kind::OFFSET_DATA, self.is_last, payload, 8, out)?;
+                let mut writer = self.reply_to.encode_chunk_head(
+                    kind::OFFSET_DATA,
+                    self.is_last,
+                    payload,
+                    8,
+                    out,
+                )?;
                 writer.put_u64(self.offset);
                 writer
             }
             ChunkKind::Hole => {
-                let mut writer =
-                    self.reply_to.encode_chunk_head(kind::OFFSET_HOLE, self.is_last, 12, 12, out)?;
+                let mut writer = self.reply_to.encode_chunk_head(
+                    kind::OFFSET_HOLE,
+                    self.is_last,
+                    12,
+                    12,
+                    out,
+                )?;
                 writer.put_u64(self.offset);
                 writer.put_u32(self.length);
                 writer

@@ -11,7 +11,7 @@ mod request;
 pub use handshake::{ClientHandshake, ClientProgress, ClientStep, RemoteExport};
 pub use handshake_error::ClientHandshakeError;
 pub use reply::{
-    NON_DATA_CHUNK_BYTES_MAX, ErrorReply, ExtentsReply, ParsedReply, REPLY_HEAD_BYTES_MAX, ReplyContent,
-    ReplyError, ReplyReader,
+    ErrorReply, ExtentsReply, NON_DATA_CHUNK_BYTES_MAX, ParsedReply, REPLY_HEAD_BYTES_MAX,
+    ReplyContent, ReplyError, ReplyReader,
 };
 pub use request::{ClientCommand, ClientRequest};

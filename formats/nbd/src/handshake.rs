@@ -1,29 +1,29 @@
 //! Server side of the fixed newstyle handshake (NBD specification, section "Handshake").
 
-mod answer;
-mod code;
 mod error;
 mod export_lookup;
-mod fields;
-mod haggle;
 mod info;
-mod meta;
+mod meta_context;
 mod negotiated;
+mod option_code;
+mod option_data_reader;
 mod option_error;
+mod option_processing;
+mod option_reply;
 
 use core::mem;
 
 use self::option_error::OptionError as Refusal;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
-use crate::handshake::fields::OPTION_HEADER_BYTES;
 use crate::handshake::negotiated::NegotiatedState;
+use crate::handshake::option_data_reader::OPTION_HEADER_BYTES;
 
-pub use self::code::OptionCode;
 pub use self::error::HandshakeError;
-pub(crate) use self::meta::ALLOCATION_CONTEXT_NAME as ALLOCATION_NAME;
-pub use self::meta::QUERIES_MAX;
+pub(crate) use self::meta_context::ALLOCATION_CONTEXT_NAME as ALLOCATION_NAME;
+pub use self::meta_context::QUERIES_MAX;
 pub use self::negotiated::NegotiatedParameters;
+pub use self::option_code::OptionCode;
 pub use self::option_error::OptionError;
 
 /// Greeting of a server: `NBDMAGIC`, `IHAVEOPT` and the handshake flags `NBD_FLAG_FIXED_NEWSTYLE`
@@ -215,7 +215,7 @@ impl ServerHandshake {
     }
 
     fn handle_client_flags(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
-        let flags = crate::octets::FieldReader::new(bytes).u32().unwrap_or_default();
+        let flags = crate::field_codec::FieldReader::new(bytes).u32().unwrap_or_default();
         if flags & !(CLIENT_FIXED_NEWSTYLE | CLIENT_NO_ZEROES) != 0 {
             return Err(HandshakeError::InvalidClientFlags { found: flags });
         }
@@ -226,7 +226,7 @@ impl ServerHandshake {
     }
 
     fn handle_header(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
-        let mut fields = crate::octets::FieldReader::new(bytes);
+        let mut fields = crate::field_codec::FieldReader::new(bytes);
         let magic = fields.u64().unwrap_or_default();
         if magic != OPTION_MAGIC {
             return Err(HandshakeError::OptionMagic { found: magic });
@@ -259,7 +259,7 @@ impl ServerHandshake {
             return Err(HandshakeError::NotFixedNewstyle { option });
         }
         Ok(self.process_option(exports, option, data, output).unwrap_or_else(|refusal: Refusal| {
-            answer::append_error_reply(output, option, &refusal);
+            option_reply::append_error_reply(output, option, &refusal);
             ServerStep::OptionRejected(refusal)
         }))
     }

@@ -1,7 +1,7 @@
 //! Request headers (NBD specification, section "Request message").
 
+use crate::field_codec::FieldReader;
 use crate::framing::Framing;
-use crate::octets::FieldReader;
 
 /// Maximum payload after a header in bytes; longer payloads end the connection. The protocol
 /// requires implementations to accept this size (section "Size constraints").

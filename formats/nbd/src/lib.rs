@@ -35,32 +35,35 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod block_status;
 mod chunk;
 mod client;
 mod command;
 mod error_code;
+mod error_message;
 mod export;
 mod export_error;
 mod export_list;
 mod extent;
+mod field_codec;
 mod flags;
 mod framing;
 mod handshake;
 mod header;
-mod message;
-mod octets;
 mod rejected_request;
 mod reply;
 mod request_error;
-mod status;
 mod text;
 mod transmission;
 
+pub use block_status::{
+    ALLOCATION_CONTEXT_ID, BlockStatusEncoder, EXTENTS_MAX, STATUS_BUFFER_BYTES_MIN,
+};
 pub use chunk::{Chunk, ChunkKind, ReadChunks};
 pub use client::{
-    NON_DATA_CHUNK_BYTES_MAX, ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress,
-    ClientRequest, ClientStep, ErrorReply, ExtentsReply, ParsedReply, REPLY_HEAD_BYTES_MAX,
-    RemoteExport, ReplyContent, ReplyError, ReplyReader,
+    ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress, ClientRequest,
+    ClientStep, ErrorReply, ExtentsReply, NON_DATA_CHUNK_BYTES_MAX, ParsedReply,
+    REPLY_HEAD_BYTES_MAX, RemoteExport, ReplyContent, ReplyError, ReplyReader,
 };
 pub use command::{ExportRange, NbdCommand, Request};
 pub use error_code::NbdError;
@@ -68,17 +71,16 @@ pub use export::{BlockSizes, EXPORT_BYTES_MAX, Export, ExportSpec, Features};
 pub use export_error::ExportError;
 pub use export_list::ExportList;
 pub use extent::{ExtentState, StatusExtent};
+pub use field_codec::BufferTooShort;
 pub use flags::TransmissionFlags;
 pub use framing::Framing;
 pub use handshake::{
-    GREETING, HandshakeError, NegotiatedParameters, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode, OptionError,
-    QUERIES_MAX, ServerHandshake, ServerProgress, ServerStep, TlsMode,
+    GREETING, HandshakeError, NegotiatedParameters, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode,
+    OptionError, QUERIES_MAX, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
 pub use header::{PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED};
-pub use octets::BufferTooShort;
 pub use rejected_request::RejectedRequest;
 pub use reply::{REPLY_BYTES_MAX, ReplyEncoder};
 pub use request_error::RequestError;
-pub use status::{ALLOCATION_CONTEXT_ID, EXTENTS_MAX, STATUS_BUFFER_BYTES_MIN, BlockStatusEncoder};
 pub use text::STRING_BYTES_MAX;
 pub use transmission::{DesynchronizedError, ParsedHeader, RequestParser};

@@ -1,7 +1,7 @@
 //! Requests that the server rejects with an error reply.
 
-use crate::message::ErrorMessage;
-use crate::octets::BufferTooShort;
+use crate::error_message::ErrorMessage;
+use crate::field_codec::BufferTooShort;
 use crate::reply::ReplyEncoder;
 use crate::request_error::RequestError;
 

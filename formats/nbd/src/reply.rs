@@ -2,8 +2,8 @@
 //! message" and "Extended reply chunk message").
 
 use crate::error_code::NbdError;
+use crate::field_codec::{BufferTooShort, FieldWriter};
 use crate::framing::Framing;
-use crate::octets::{BufferTooShort, FieldWriter};
 use crate::text::truncate;
 
 /// Maximum length in bytes of a reply without read data and lists of extents: that of an extended

@@ -3,20 +3,20 @@
 
 use thiserror::Error;
 
+use crate::block_status::{ALLOCATION_CONTEXT_ID, BlockStatusEncoder};
 use crate::chunk::ReadChunks;
 use crate::command::{ExportRange, NbdCommand, Request};
 use crate::extent::StatusExtent;
+use crate::field_codec::{BufferTooShort, FieldReader};
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
 use crate::handshake::NegotiatedParameters;
 use crate::header::{
     Header, HeaderDecodeError, PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED, flag, kind,
 };
-use crate::octets::{BufferTooShort, FieldReader};
 use crate::rejected_request::RejectedRequest;
 use crate::reply::ReplyEncoder;
 use crate::request_error::RequestError;
-use crate::status::{ALLOCATION_CONTEXT_ID, BlockStatusEncoder};
 
 /// Length in bytes of a block status payload that selects one context: 64-bit length, 32-bit
 /// context id.
@@ -299,7 +299,9 @@ impl RequestParser {
         }
         match offset.checked_add(length) {
             Some(end) if end <= self.size => Ok(range),
-            _ => Err(RequestError::OutOfRange { offset, length, size: self.size, is_write: writes }),
+            _ => {
+                Err(RequestError::OutOfRange { offset, length, size: self.size, is_write: writes })
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::lines::{LineBuffer, LineTooLong, has_few_values};
+use crate::line_buffer::{LineBuffer, LineTooLong, has_few_values};
 use crate::text::sanitize_text;
 
 /// Maximum length of a response line in bytes. A guest with a hundred interfaces needs a tenth of

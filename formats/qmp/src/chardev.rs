@@ -73,7 +73,13 @@ mod tests {
         assert_eq!(ReconnectOption::for_chardev(old), ReconnectOption::SecondsKey);
         assert_eq!(ReconnectOption::for_stream(old), ReconnectOption::Never);
         assert_eq!(ReconnectOption::for_stream(Version::new(8, 0, 0)), ReconnectOption::SecondsKey);
-        assert_eq!(ReconnectOption::for_chardev(Version::new(10, 0, 0)), ReconnectOption::MillisecondsKey);
-        assert_eq!(ReconnectOption::for_stream(Version::new(9, 2, 0)), ReconnectOption::MillisecondsKey);
+        assert_eq!(
+            ReconnectOption::for_chardev(Version::new(10, 0, 0)),
+            ReconnectOption::MillisecondsKey
+        );
+        assert_eq!(
+            ReconnectOption::for_stream(Version::new(9, 2, 0)),
+            ReconnectOption::MillisecondsKey
+        );
     }
 }

@@ -30,7 +30,7 @@ mod chardev;
 mod command;
 mod device;
 mod event;
-mod lines;
+mod line_buffer;
 mod message;
 mod migration;
 mod reader;
@@ -40,19 +40,23 @@ mod version;
 
 pub use agent::{
     AGENT_ADDRESSES_MAX, AGENT_INTERFACES_MAX, AGENT_LINE_BYTES_MAX, AGENT_TEXT_CHARS_MAX,
-    AgentCommand, AgentError, AgentInterface, AgentReader, AgentSystem, decode_file_system_count,
-    decode_agent_host_name, decode_agent_interfaces, decode_is_frozen, decode_agent_version, decode_agent_system,
+    AgentCommand, AgentError, AgentInterface, AgentReader, AgentSystem, decode_agent_host_name,
+    decode_agent_interfaces, decode_agent_system, decode_agent_version, decode_file_system_count,
+    decode_is_frozen,
 };
 pub use chardev::{ReconnectOption, chardev_option};
 pub use command::Command;
 pub use device::{BlockNode, DeviceArguments, Netdev};
 pub use event::{QmpEvent, ShutdownCause};
 pub use message::{ErrorClass, Greeting, QmpMessage};
-pub use migration::{MigrationProgress, MigrationCapability, MigrationStage, decode_machine_type, decode_migration};
+pub use migration::{
+    MigrationCapability, MigrationProgress, MigrationStage, decode_machine_type, decode_migration,
+};
 pub use reader::{LINE_BYTES_MAX, QmpReadError, QmpReader, ReadErrorKind};
 pub use results::{
-    Chardev, CpuSlot, QomProperty, ResultError, RunState, decode_base_memory_bytes, decode_chardevs, decode_cpu_count,
-    decode_cpu_slots, decode_standby_negotiated, decode_driver_ready, decode_kvm_enabled, decode_qom_properties, decode_run_state,
+    Chardev, CpuSlot, QomProperty, ResultError, RunState, decode_base_memory_bytes,
+    decode_chardevs, decode_cpu_count, decode_cpu_slots, decode_driver_ready, decode_kvm_enabled,
+    decode_qom_properties, decode_run_state, decode_standby_negotiated,
 };
 pub use text::TEXT_CHARS_MAX;
 pub use version::Version;

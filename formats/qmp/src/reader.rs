@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::lines::{LineBuffer, LineTooLong, has_few_values};
+use crate::line_buffer::{LineBuffer, LineTooLong, has_few_values};
 use crate::message::QmpMessage;
 
 /// Maximum length of a line in bytes, including the line end. The longest responses to the commands

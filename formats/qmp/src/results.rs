@@ -181,7 +181,11 @@ pub fn decode_chardevs(value: &Value) -> Result<Vec<Chardev>, ResultError> {
     let chardev = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);
         let is_front_open = item.get("frontend-open").and_then(Value::as_bool).unwrap_or(false);
-        Some(Chardev { id: text("label")?, filename: text("filename")?, is_frontend_open: is_front_open })
+        Some(Chardev {
+            id: text("label")?,
+            filename: text("filename")?,
+            is_frontend_open: is_front_open,
+        })
     };
     list(value, chardev).ok_or(ResultError { command: "query-chardev" })
 }

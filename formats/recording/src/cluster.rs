@@ -10,7 +10,7 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::{Policy, PolicyKind, Recorded, RecordSink};
+use crate::{Policy, PolicyKind, RecordSink, Recorded};
 
 /// Initial state of a [`Member`], the node's side of cluster-wide Storage QoS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

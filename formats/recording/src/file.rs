@@ -1,6 +1,6 @@
 //! File format of recordings: header and blocks.
 
-use crate::bytes::ByteDecoder;
+use crate::byte_codec::ByteDecoder;
 use crate::record::{Record, decode_record};
 use crate::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, RecordError, RecordingError,
@@ -59,7 +59,11 @@ pub fn decode_block_header(
 /// # Errors
 ///
 /// The checksum does not match.
-pub fn verify_block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), RecordingError> {
+pub fn verify_block_body(
+    header: BlockHeader,
+    body: &[u8],
+    offset: u64,
+) -> Result<(), RecordingError> {
     let (stored, computed) = (header.checksum, crc32c::crc32c(body));
     if stored == computed {
         return Ok(());

@@ -9,7 +9,7 @@ use suimon_teaming::lacp::{
     Lacp, LacpAction, LacpPortSpec, LacpSpec, LacpSpecError, Link, PduError, ReceivedPdu,
 };
 
-use crate::{Policy, PolicyKind, Recorded, RecordSink};
+use crate::{Policy, PolicyKind, RecordSink, Recorded};
 
 /// Recorded input of a team's LACP policy ([`Lacp`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,11 @@ fn change_decision(result: &Result<(), LacpSpecError>) -> LacpDecision {
 
 fn frame_decision(result: &Result<ReceivedPdu, PduError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
-    LacpDecision { refusal_reason: refused, frame_classification: result.ok(), ..LacpDecision::default() }
+    LacpDecision {
+        refusal_reason: refused,
+        frame_classification: result.ok(),
+        ..LacpDecision::default()
+    }
 }
 
 impl Policy for Lacp {

@@ -47,10 +47,10 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod begin;
-mod bytes;
+mod begin_replay;
+mod byte_codec;
 mod cluster;
-mod differ;
+mod difference;
 mod error;
 mod file;
 mod kind;
@@ -63,24 +63,29 @@ mod recorded;
 mod replay;
 mod scheduler;
 mod scheduler_encoding;
-mod scheduler_machine;
+mod scheduler_replay;
 mod team;
 mod vmq;
 
-pub use begin::begin_replay;
+pub use begin_replay::begin_replay;
 pub use cluster::{AllocatorInput, MemberInitialState, MemberInput};
-pub use differ::Difference;
+pub use difference::Difference;
 pub use error::{RecordError, RecordingError};
-pub use file::{BlockHeader, verify_block_body, decode_block_header, encode_block, file_header, check_file_header, decode_records};
+pub use file::{
+    BlockHeader, check_file_header, decode_block_header, decode_records, encode_block, file_header,
+    verify_block_body,
+};
 pub use kind::{LossReason, PolicyKind, StreamId};
 pub use lacp::{LacpDecision, LacpInput};
 pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
 pub use policy::{Policy, decode_json};
-pub use record::{ObjectNames, Record, RecordingSource, encode_origin, encode_ended_early, encode_names};
+pub use record::{
+    ObjectNames, Record, RecordingSource, encode_ended_early, encode_names, encode_origin,
+};
 pub use record_buffer::{RecordBuffer, RecordSink};
 pub use recorded::Recorded;
 pub use replay::PolicyReplay;
 pub use scheduler_encoding::{StoreInput, decode_store_input};
-pub use scheduler_machine::decode_store_initial_state;
+pub use scheduler_replay::decode_store_initial_state;
 pub use team::{TeamDecision, TeamInput};
 pub use vmq::{VmqDecision, VmqInitialState, VmqInput};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::bytes::{ByteDecoder, put_unsigned, put_byte_string, put_signed};
+use crate::byte_codec::{ByteDecoder, put_byte_string, put_signed, put_unsigned};
 use crate::{LossReason, PolicyKind, RecordError, StreamId};
 
 const ABOUT: u8 = 0;
@@ -95,8 +95,8 @@ pub(crate) fn decode_record<'a>(
         ABOUT => Record::Origin(bytes.take_byte_string()?),
         BEGIN => {
             let kind = PolicyKind::from_number(bytes.take_byte()?)?;
-            let name =
-                core::str::from_utf8(bytes.take_byte_string()?).map_err(|_| RecordError::NotText)?;
+            let name = core::str::from_utf8(bytes.take_byte_string()?)
+                .map_err(|_| RecordError::NotText)?;
             Record::Begin { stream, at: time, kind, name, initial_state: bytes.take_byte_string()? }
         }
         STEP => Record::Step {

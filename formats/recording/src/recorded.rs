@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use suimon_quantity::Time;
 
-use crate::policy::{put_json, encode_json};
+use crate::policy::{encode_json, put_json};
 use crate::{Policy, RecordBuffer, RecordSink};
 
 /// Policy whose calls are optionally recorded. Functions that only read are those of the policy, by
@@ -49,8 +49,9 @@ impl<P: Policy> Recorded<P> {
         (now, name): (Time, &str),
         birth: impl FnOnce() -> P::InitialState,
     ) -> Self {
-        let buffer = sink
-            .map(|sink| Box::new(RecordBuffer::begin(sink, now, P::KIND, name, &encode_json(&birth()))));
+        let buffer = sink.map(|sink| {
+            Box::new(RecordBuffer::begin(sink, now, P::KIND, name, &encode_json(&birth())))
+        });
         Self { policy, buffer }
     }
 

@@ -31,14 +31,14 @@ use std::sync::Arc;
 
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    BatchSubmitOutcome, Borrower, ConfigStep, CompletedRequests, DISKS_MAX, DiskSlot, WorkerReport, NextAction,
-    RequestPhase, StoreBudget, StoreEvent, StoreScheduler, StoreSpec, SubmitError, SubmitOutcome,
-    DiskUnscheduledTime, WorkerGrant,
+    BatchSubmitOutcome, Borrower, CompletedRequests, ConfigStep, DISKS_MAX, DiskSlot,
+    DiskUnscheduledTime, NextAction, RequestPhase, StoreBudget, StoreEvent, StoreScheduler,
+    StoreSpec, SubmitError, SubmitOutcome, WorkerGrant, WorkerReport,
 };
 
 use crate::policy::encode_json;
 use crate::scheduler_encoding as code;
-use crate::{PolicyKind, RecordBuffer, Recorded, RecordSink};
+use crate::{PolicyKind, RecordBuffer, RecordSink, Recorded};
 
 impl<P> Recorded<P> {
     #[inline]
@@ -62,8 +62,9 @@ impl Recorded<StoreScheduler> {
         (now, name): (Time, &str),
         spec: StoreSpec,
     ) -> Self {
-        let birth =
-            |sink| RecordBuffer::begin(sink, now, PolicyKind::StorageQos, name, &encode_json(&spec));
+        let birth = |sink| {
+            RecordBuffer::begin(sink, now, PolicyKind::StorageQos, name, &encode_json(&spec))
+        };
         let buffer = sink.map(|sink| Box::new(birth(sink)));
         Self { policy: StoreScheduler::new(spec), buffer }
     }
@@ -123,7 +124,12 @@ impl Recorded<StoreScheduler> {
 
     /// As [`StoreScheduler::handle_completed_requests`]; records the call.
     #[inline(always)]
-    pub fn handle_completed_requests(&mut self, now: Time, slot: DiskSlot, completed: CompletedRequests) {
+    pub fn handle_completed_requests(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        completed: CompletedRequests,
+    ) {
         self.policy.handle_completed_requests(now, slot, completed);
         self.record_bytes(now, |input, _| code::put_completed(input, slot, completed));
     }

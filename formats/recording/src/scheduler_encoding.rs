@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    BatchSubmitOutcome, ConfigStep, CompletedRequests, Completion, DiskSlot, GrantKind, IoKind, WorkerReport, NextAction,
-    RequestTime, RequestedGrant, ReturnedGrant, StoreEvent, SubmitError, SubmitOutcome, WorkerGrant,
-    WorkerTime,
+    BatchSubmitOutcome, CompletedRequests, Completion, ConfigStep, DiskSlot, GrantKind, IoKind,
+    NextAction, RequestTime, RequestedGrant, ReturnedGrant, StoreEvent, SubmitError, SubmitOutcome,
+    WorkerGrant, WorkerReport, WorkerTime,
 };
 
 use crate::RecordError;
-use crate::bytes::{ByteDecoder, put_unsigned, put_signed};
+use crate::byte_codec::{ByteDecoder, put_signed, put_unsigned};
 use crate::policy::put_json;
 
 const SUBMIT: u8 = 0;
@@ -124,7 +124,10 @@ pub(crate) fn put_submit_batch(out: &mut Vec<u8>, slot: DiskSlot, tag: u32, size
     }
 }
 
-pub(crate) fn put_batch_submitted(out: &mut Vec<u8>, result: Result<BatchSubmitOutcome, SubmitError>) {
+pub(crate) fn put_batch_submitted(
+    out: &mut Vec<u8>,
+    result: Result<BatchSubmitOutcome, SubmitError>,
+) {
     match result {
         Ok(BatchSubmitOutcome { dispatched, queued_count: waiting }) => {
             out.push(0);
@@ -253,7 +256,8 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
             let operation = operation(&mut bytes)?;
             let (size, requests) = (bytes.take_u32()?, bytes.take_u32()?);
             let latency_ns = bytes.take_unsigned()?.checked_sub(1);
-            let completed = CompletedRequests { operation, bytes: size, requests, latency_sum_ns: latency_ns };
+            let completed =
+                CompletedRequests { operation, bytes: size, requests, latency_sum_ns: latency_ns };
             StoreInput::Completed { slot, requests: completed }
         }
         UNDONE => {

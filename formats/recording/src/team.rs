@@ -9,7 +9,7 @@ use suimon_teaming::{
     TeamEvent, TeamPort, TeamSpec, TeamSpecError, UnknownMember,
 };
 
-use crate::{Policy, PolicyKind, Recorded, RecordSink};
+use crate::{Policy, PolicyKind, RecordSink, Recorded};
 
 /// Recorded input of a team's state machine ([`Team`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,9 @@ impl From<&TeamChange> for TeamDecision {
 fn decided<E: ToString>(result: &Result<TeamChange, E>) -> TeamDecision {
     match result {
         Ok(change) => change.into(),
-        Err(error) => TeamDecision { refusal_reason: Some(error.to_string()), ..TeamDecision::default() },
+        Err(error) => {
+            TeamDecision { refusal_reason: Some(error.to_string()), ..TeamDecision::default() }
+        }
     }
 }
 
@@ -88,7 +90,9 @@ impl Policy for Team {
 
     fn step(&mut self, _at: Time, input: &TeamInput) -> TeamDecision {
         match input {
-            TeamInput::MemberLink { member, link } => decided(&self.handle_member_link(*member, *link)),
+            TeamInput::MemberLink { member, link } => {
+                decided(&self.handle_member_link(*member, *link))
+            }
             TeamInput::Ports(ports) => (&self.set_ports(ports)).into(),
             TeamInput::Spec(spec) => decided(&self.set_spec(spec.clone())),
             TeamInput::Loads(changed) => {

@@ -9,7 +9,7 @@ use suimon_vmq::{
     WorkerSpec,
 };
 
-use crate::{Policy, PolicyKind, Recorded, RecordSink};
+use crate::{Policy, PolicyKind, RecordSink, Recorded};
 
 /// Initial state of VMQ placement, also its state after a change of configuration or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +110,9 @@ fn moves(result: &Result<Vec<Move>, VmqSpecError>) -> VmqDecision {
 
 fn added(result: &Result<AddedQueue, QueueError>) -> VmqDecision {
     match result {
-        Ok(AddedQueue { worker: at, moves }) => VmqDecision::Added { worker: *at, moves: moves.clone() },
+        Ok(AddedQueue { worker: at, moves }) => {
+            VmqDecision::Added { worker: *at, moves: moves.clone() }
+        }
         Err(error) => VmqDecision::Refused(error.to_string()),
     }
 }
@@ -250,7 +252,9 @@ impl Recorded<Vmq> {
             self.buffer.is_none() || self.placement().any(|entry| entry == (queue, worker));
         self.policy.handle_moved_externally(queue, worker, now);
         if !is_known {
-            self.record(now, || (VmqInput::QueueMovedExternally { queue, worker }, VmqDecision::NoAction));
+            self.record(now, || {
+                (VmqInput::QueueMovedExternally { queue, worker }, VmqDecision::NoAction)
+            });
         }
     }
 

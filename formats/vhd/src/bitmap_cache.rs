@@ -106,7 +106,7 @@ impl BitmapCache {
         Some(block)
     }
 
-    /// Inserts the bitmap of a block and evicts others, except those in use and those of blocks in
+    /// Inserts the bitmap of a block and evicts others, except those in use and those of block_set in
     /// `protected`.
     pub(crate) fn insert(
         &mut self,

@@ -6,7 +6,7 @@ use suimon_image::{ImageError, ImageFault, ImageFile};
 
 use crate::bitmap;
 use crate::fields::{SECTOR_BYTES, to_index};
-use crate::find::{Footers, find_footers};
+use crate::find_footers::{Footers, find_footers};
 use crate::footer::{DiskType, SizeSource};
 use crate::gap::tail_gap;
 use crate::layout::Layout;
@@ -104,7 +104,10 @@ fn check_all(
             value: 511,
             allowed: "512 bytes that start at a sector boundary",
         };
-        report.add(FindingSeverity::Information, ImageError::new("footer", footers.payload_end_max, fault));
+        report.add(
+            FindingSeverity::Information,
+            ImageError::new("footer", footers.payload_end_max, fault),
+        );
     }
     let footer = &footers.selected.footer;
     if footer.disk_type == DiskType::Fixed {
@@ -150,10 +153,14 @@ fn check_blocks(
         ControlFlow::Continue(())
     });
     let gaps = table::gaps(layout, &blocks, regions, footers.correct_offset);
-    report.unused_bytes = gaps.iter().map(|gap| (gap.end_sector - gap.start_sector) * SECTOR_BYTES).sum();
+    report.unused_bytes =
+        gaps.iter().map(|gap| (gap.end_sector - gap.start_sector) * SECTOR_BYTES).sum();
     let tail = tail_gap(&gaps, footers.correct_offset);
-    report.tail_bytes =
-        if exceeds_reserve(layout, tail) { (tail.end_sector - tail.start_sector) * SECTOR_BYTES } else { 0 };
+    report.tail_bytes = if exceeds_reserve(layout, tail) {
+        (tail.end_sector - tail.start_sector) * SECTOR_BYTES
+    } else {
+        0
+    };
     for (entry, sector) in (0..).zip(&table).filter(|(_, sector)| **sector != UNUSED) {
         if entry >= layout.block_count {
             let fault = ImageFault::InvalidValue {

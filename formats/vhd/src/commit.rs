@@ -11,7 +11,7 @@
 use suimon_image::{ByteRange, Commit, CommitOutcome, Step};
 
 use crate::bitmap;
-use crate::changes::{UncommittedChanges, CommitInProgress, ENTRIES_PER_SECTOR};
+use crate::changes::{CommitInProgress, ENTRIES_PER_SECTOR, UncommittedChanges};
 use crate::fields::{SECTOR_BYTES, to_index};
 use crate::header::encode_table;
 use crate::sparse::SparseImage;
@@ -25,7 +25,8 @@ impl SparseImage {
         let changes = &self.changes;
         let sectors = changes.table_sectors.len() + usize::from(changes.blocks_beyond_end > 0);
         let maps = changes.bitmap_write_count() as u64;
-        (sectors as u64 * SECTOR_BYTES).saturating_add(maps.saturating_mul(self.layout.bitmap_bytes))
+        (sectors as u64 * SECTOR_BYTES)
+            .saturating_add(maps.saturating_mul(self.layout.bitmap_bytes))
     }
 
     /// Implements [`suimon_image::Image::begin_commit`].
@@ -42,7 +43,10 @@ impl SparseImage {
         // In a dynamic disk, a full bitmap may become durable before the payload: unwritten sectors
         // are zero in the file.
         let (early, late): (Vec<u32>, Vec<u32>) = if self.is_differencing {
-            (changes.new_blocks.iter().copied().collect(), changes.changed_bitmaps.iter().copied().collect())
+            (
+                changes.new_blocks.iter().copied().collect(),
+                changes.changed_bitmaps.iter().copied().collect(),
+            )
         } else {
             (changes.new_blocks.union(&changes.changed_bitmaps).copied().collect(), Vec::new())
         };
@@ -80,7 +84,8 @@ impl SparseImage {
         if !is_wanted && !is_soon {
             return None;
         }
-        let sector = space.footer_sector_after_growth(changes.blocks_beyond_end.max(ROOM_MIN), allocated)?;
+        let sector =
+            space.footer_sector_after_growth(changes.blocks_beyond_end.max(ROOM_MIN), allocated)?;
         (sector * SECTOR_BYTES > space.footer_offset()).then_some(sector)
     }
 
@@ -117,7 +122,8 @@ impl SparseImage {
 
     /// Implements [`suimon_image::Image::handle_commit`].
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
-        let Some(CommitInProgress { changes, new_footer_sector: grown }) = self.committing.take() else {
+        let Some(CommitInProgress { changes, new_footer_sector: grown }) = self.committing.take()
+        else {
             return;
         };
         if outcome != CommitOutcome::Done {

@@ -3,10 +3,11 @@
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
 use crate::fields::{SECTOR_BYTES, round_up};
-use crate::footer::{DiskType, FOOTER_BYTES, Footer, DISK_BYTES_MAX};
+use crate::footer::{DISK_BYTES_MAX, DiskType, FOOTER_BYTES, Footer};
 use crate::geometry::Geometry;
 use crate::header::{
-    DynamicHeader, HEADER_BYTES, LOCATOR_COUNT, block_count, check_block_size, encode_table, table_bytes,
+    DynamicHeader, HEADER_BYTES, LOCATOR_COUNT, block_count, check_block_size, encode_table,
+    table_bytes,
 };
 use crate::locator::{LOCATOR_BYTES_MAX, Parent};
 use crate::locator_entry::LocatorEntry;

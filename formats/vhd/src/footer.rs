@@ -2,7 +2,7 @@
 
 use suimon_image::{ImageError, ImageFault};
 
-use crate::fields::{SECTOR_BYTES, checksum, bytes_at, put, u32_at, u64_at};
+use crate::fields::{SECTOR_BYTES, bytes_at, checksum, put, u32_at, u64_at};
 use crate::geometry::{GEOMETRY_SECTORS_MAX, Geometry};
 
 /// Length of a footer in bytes.

@@ -2,7 +2,7 @@
 
 use suimon_image::{ImageError, ImageFault};
 
-use crate::fields::{checksum, bytes_at, to_index, put, u32_at, u64_at};
+use crate::fields::{bytes_at, checksum, put, to_index, u32_at, u64_at};
 use crate::locator_entry::LocatorEntry;
 
 /// Length of the header in bytes.
@@ -110,7 +110,8 @@ impl DynamicHeader {
         put(&mut bytes, 32, &self.block_size.to_be_bytes());
         put(&mut bytes, 40, &self.parent_unique_id);
         put(&mut bytes, 56, &self.parent_modified_s_since_2000.to_be_bytes());
-        for (index, unit) in self.parent_name.encode_utf16().take(NAME_UTF16_UNITS_MAX).enumerate() {
+        for (index, unit) in self.parent_name.encode_utf16().take(NAME_UTF16_UNITS_MAX).enumerate()
+        {
             put(&mut bytes, NAME_AT + 2 * index, &unit.to_be_bytes());
         }
         for (index, locator) in self.locators.iter().enumerate() {

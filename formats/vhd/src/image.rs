@@ -5,7 +5,7 @@ use suimon_image::{
     LinearImage, MetadataChange, Translation,
 };
 
-use crate::disk_shape::disk_geometry;
+use crate::disk_geometry::disk_geometry;
 use crate::footer::Footer;
 use crate::locator::Parent;
 use crate::sparse::SparseImage;

@@ -181,7 +181,8 @@ pub(crate) struct Region {
 
 impl Region {
     fn new(name: &'static str, offset: u64, len: u64, told_at: u64) -> Result<Self, ImageError> {
-        let end = offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(SECTOR_BYTES));
+        let end =
+            offset.checked_add(len).and_then(|end| end.checked_next_multiple_of(SECTOR_BYTES));
         let Some(end) = end else {
             let fault =
                 ImageFault::InvalidValue { value: offset, allowed: "an offset within the file" };

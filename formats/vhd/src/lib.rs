@@ -32,14 +32,14 @@
 
 mod bitmap;
 mod bitmap_cache;
-mod blocks;
+mod block_set;
 mod changes;
 mod check;
 mod commit;
 mod create;
-mod disk_shape;
+mod disk_geometry;
 mod fields;
-mod find;
+mod find_footers;
 mod footer;
 mod gap;
 mod geometry;
@@ -58,7 +58,7 @@ mod table;
 
 pub use check::{CheckFinding, CheckReport, FINDINGS_MAX, FindingSeverity, check};
 pub use create::{BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, SizeEncoding};
-pub use footer::{DiskType, Footer, DISK_BYTES_MAX, SizeSource};
+pub use footer::{DISK_BYTES_MAX, DiskType, Footer, SizeSource};
 pub use geometry::Geometry;
 pub use header::{DynamicHeader, TABLE_ENTRIES_MAX};
 pub use image::Vhd;

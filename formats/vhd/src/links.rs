@@ -2,7 +2,7 @@
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
-use crate::find::footers;
+use crate::find_footers::footers;
 use crate::footer::DiskType;
 use crate::header::{DynamicHeader, HEADER};
 use crate::locator::{self, Parent};

@@ -85,7 +85,10 @@ impl Parent {
             return Err(ParentMismatch::UniqueId);
         }
         if modified != self.modified_s_since_2000 {
-            return Err(ParentMismatch::Modified { expected: self.modified_s_since_2000, found: modified });
+            return Err(ParentMismatch::Modified {
+                expected: self.modified_s_since_2000,
+                found: modified,
+            });
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile, RedoChanges};
 
 use crate::fields::{SECTOR_BYTES, bytes_at, to_index};
-use crate::find::{Footers, find_footers};
+use crate::find_footers::{Footers, find_footers};
 use crate::footer::{DiskType, FOOTER_BYTES, Footer, SizeSource};
 use crate::gap::Gap;
 use crate::header::{DynamicHeader, HEADER_BYTES};
@@ -88,7 +88,8 @@ impl Structures {
     fn validate(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
         let blocks = table::blocks_by_sector(table);
         let first = &mut ControlFlow::Break::<ImageError, ()>;
-        match table::validate(&self.layout, &blocks, &self.regions, footers.payload_end_max, first) {
+        match table::validate(&self.layout, &blocks, &self.regions, footers.payload_end_max, first)
+        {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(blocks),
         }
@@ -268,8 +269,14 @@ fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool
     for (index, gap) in (1..).zip(gaps) {
         // The gap before the footer becomes part of the free space when the file grows.
         let is_tail = index == gaps.len() && gap.start_sector < gap.end_sector;
-        if is_tail || layout.align_sector(gap.start_sector).saturating_add(layout.slot_sectors()) <= gap.end_sector {
-            let (offset, len) = (gap.start_sector * SECTOR_BYTES, (gap.end_sector - gap.start_sector) * SECTOR_BYTES);
+        if is_tail
+            || layout.align_sector(gap.start_sector).saturating_add(layout.slot_sectors())
+                <= gap.end_sector
+        {
+            let (offset, len) = (
+                gap.start_sector * SECTOR_BYTES,
+                (gap.end_sector - gap.start_sector) * SECTOR_BYTES,
+            );
             let failed = |error: FileError| ImageError::new("room between blocks", offset, error);
             file.zero(offset, len).map_err(failed)?;
             is_changed = true;

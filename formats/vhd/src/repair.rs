@@ -3,7 +3,7 @@
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
 use crate::fields::SECTOR_BYTES;
-use crate::find::{Footers, find_footers};
+use crate::find_footers::{Footers, find_footers};
 use crate::footer::{DiskType, FOOTER_BYTES, SizeSource};
 use crate::gap::tail_gap;
 use crate::header::{LOCATOR_COUNT, NAME_UTF16_UNITS_MAX};
@@ -90,7 +90,9 @@ fn correct_footer_offset(
         return Ok((footers.correct_offset, false));
     }
     // Offset of the damaged footer, unless it lies within a block.
-    let last = len.checked_sub(FOOTER_BYTES).filter(|last| *last >= end_of_use && last % SECTOR_BYTES == 0);
+    let last = len
+        .checked_sub(FOOTER_BYTES)
+        .filter(|last| *last >= end_of_use && last % SECTOR_BYTES == 0);
     Ok((last.unwrap_or(end_of_use), false))
 }
 

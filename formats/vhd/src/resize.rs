@@ -6,8 +6,8 @@
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
 use crate::fields::{SECTOR_BYTES, to_index};
-use crate::find::{Footers, find_footers};
-use crate::footer::{DiskType, Footer, DISK_BYTES_MAX, SizeSource};
+use crate::find_footers::{Footers, find_footers};
+use crate::footer::{DISK_BYTES_MAX, DiskType, Footer, SizeSource};
 use crate::geometry::Geometry;
 use crate::header::{block_count, encode_table, set_table, table_bytes};
 use crate::image::Vhd;
@@ -169,7 +169,9 @@ fn enlarge_table(
     let old_end = layout.table_offset + table_bytes(layout.entry_count);
     let has_room = |start: u64| {
         let end = layout.table_offset + len;
-        gaps.iter().any(|gap| gap.start_sector * SECTOR_BYTES <= start && end <= gap.end_sector * SECTOR_BYTES)
+        gaps.iter().any(|gap| {
+            gap.start_sector * SECTOR_BYTES <= start && end <= gap.end_sector * SECTOR_BYTES
+        })
     };
     table.resize(to_index(entries.into()), UNUSED);
     let bytes = encode_table(&table);

@@ -134,7 +134,9 @@ impl SpaceAllocator {
     /// `limit`.
     pub(crate) fn available_blocks(&self, limit: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
-        let blocks_in = |gap: &Gap| gap.end_sector.saturating_sub(self.layout.align_sector(gap.start_sector)) / stride;
+        let blocks_in = |gap: &Gap| {
+            gap.end_sector.saturating_sub(self.layout.align_sector(gap.start_sector)) / stride
+        };
         let available = (self.ready.len() + self.freed.len()) as u64;
         let in_gaps = self.gaps.iter().take(64).map(blocks_in).sum::<u64>();
         available.saturating_add(in_gaps).saturating_add(blocks_in(&self.tail)).min(limit)
@@ -147,9 +149,11 @@ impl SpaceAllocator {
         let spare = (GROWTH_BYTES_MAX / self.layout.block_bytes.max(1)).min(allocated / 8);
         let end = |blocks: u64| {
             let stride = self.layout.stride_sectors();
-            let end =
-                blocks.checked_mul(stride)?.checked_add(self.layout.align_sector(self.tail.start_sector))?;
-            (end < u64::from(UNUSED)).then_some(end.max(self.highest_footer).max(self.tail.end_sector))
+            let end = blocks
+                .checked_mul(stride)?
+                .checked_add(self.layout.align_sector(self.tail.start_sector))?;
+            (end < u64::from(UNUSED))
+                .then_some(end.max(self.highest_footer).max(self.tail.end_sector))
         };
         end(requested.saturating_add(spare)).or_else(|| end(requested))
     }

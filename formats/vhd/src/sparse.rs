@@ -11,9 +11,9 @@ use suimon_image::{
 
 use crate::bitmap;
 use crate::bitmap_cache::{BitmapCache, SectorBitmap};
-use crate::blocks::BlockSet;
-use crate::changes::{UncommittedChanges, CommitInProgress};
-use crate::disk_shape::disk_geometry;
+use crate::block_set::BlockSet;
+use crate::changes::{CommitInProgress, UncommittedChanges};
+use crate::disk_geometry::disk_geometry;
 use crate::fields::{SECTOR_BYTES, to_index};
 use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
 use crate::space::SpaceAllocator;
@@ -192,8 +192,10 @@ impl SparseImage {
             self.changes.blocks_beyond_end = self.changes.blocks_beyond_end.max(blocks);
             return Ok(true);
         }
-        let uncommitted =
-            self.committing.as_ref().map_or(0, |committing| committing.changes.bitmap_write_count());
+        let uncommitted = self
+            .committing
+            .as_ref()
+            .map_or(0, |committing| committing.changes.bitmap_write_count());
         Ok(self.changes.bitmap_write_count() + uncommitted >= self.bitmap_cache.capacity())
     }
 

@@ -53,7 +53,9 @@ pub(crate) fn validate(
             report(entry_error(entry, ImageFault::Overlap { other: "another block" }))?;
         }
         free_from = end;
-        for region in regions.iter().filter(|region| start < region.end_sector && region.start_sector < end) {
+        for region in
+            regions.iter().filter(|region| start < region.end_sector && region.start_sector < end)
+        {
             report(entry_error(entry, ImageFault::Overlap { other: region.name }))?;
         }
     }
@@ -69,8 +71,10 @@ pub(crate) fn gaps(
     limit: u64,
 ) -> Vec<Gap> {
     let slot = layout.slot_sectors();
-    let mut occupied: Vec<(u64, u64)> =
-        regions.iter().map(|region| (region.start_sector / SECTOR_BYTES, region.end_sector / SECTOR_BYTES)).collect();
+    let mut occupied: Vec<(u64, u64)> = regions
+        .iter()
+        .map(|region| (region.start_sector / SECTOR_BYTES, region.end_sector / SECTOR_BYTES))
+        .collect();
     occupied
         .extend(blocks.iter().map(|(sector, _)| (u64::from(*sector), u64::from(*sector) + slot)));
     occupied.sort_unstable();

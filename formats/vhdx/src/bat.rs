@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use suimon_image::{ByteRange, ImageError, ImageFault, MetadataChange};
 
 use crate::fields::{FILE_MB_MAX, MB, PAGE_BYTES, PAGE_LEN, put, to_usize, u64_at};
-use crate::geometry::{Geometry, PAGE_ENTRIES, BatEntryTarget};
+use crate::geometry::{BatEntryTarget, Geometry, PAGE_ENTRIES};
+use crate::replayed_view::ReplayedView;
 use crate::space::Occupancy;
-use crate::view::ReplayedView;
 
 const STATE_MASK: u64 = 7;
 /// Code of the unmapped state in version 0.95 of the format.
@@ -150,7 +150,9 @@ impl Bat {
                     }
                 };
                 match slot {
-                    BatEntryTarget::Payload(block) if block < geometry.blocks() => bat.payload.push(entry),
+                    BatEntryTarget::Payload(block) if block < geometry.blocks() => {
+                        bat.payload.push(entry)
+                    }
                     BatEntryTarget::Bitmap(_) if geometry.has_parent => bat.bitmaps.push(entry),
                     BatEntryTarget::Payload(_) | BatEntryTarget::Bitmap(_) => {}
                 }
@@ -164,7 +166,8 @@ impl Bat {
     #[cfg(test)]
     pub(crate) fn empty(region: ByteRange, geometry: &Geometry) -> Self {
         let (payload, bitmaps, dirty, changes) = Default::default();
-        let mut bat = Self { payload, bitmaps, dirty_pages: dirty, unrecorded_changes: changes, region };
+        let mut bat =
+            Self { payload, bitmaps, dirty_pages: dirty, unrecorded_changes: changes, region };
         bat.resize(geometry);
         bat
     }
@@ -291,7 +294,9 @@ fn parse(
     let invalid = |fault| ImageError::new("BatEntry", offset, fault);
     let (state, len, required) = match slot {
         BatEntryTarget::Bitmap(_) if !geometry.has_parent => return Ok(BatEntry::NOT_PRESENT),
-        BatEntryTarget::Payload(block) if block >= geometry.blocks() => return Ok(BatEntry::NOT_PRESENT),
+        BatEntryTarget::Payload(block) if block >= geometry.blocks() => {
+            return Ok(BatEntry::NOT_PRESENT);
+        }
         BatEntryTarget::Bitmap(_) => match raw & STATE_MASK {
             0 => return Ok(BatEntry::NOT_PRESENT),
             6 => (BlockState::FullyPresent, MB, MB),
@@ -302,9 +307,11 @@ fn parse(
         },
         BatEntryTarget::Payload(block) => match raw & STATE_MASK {
             6 => (BlockState::FullyPresent, geometry.block_bytes(), geometry.bytes_in_block(block)),
-            7 if geometry.has_parent => {
-                (BlockState::PartiallyPresent, geometry.block_bytes(), geometry.bytes_in_block(block))
-            }
+            7 if geometry.has_parent => (
+                BlockState::PartiallyPresent,
+                geometry.block_bytes(),
+                geometry.bytes_in_block(block),
+            ),
             value @ 0..=3 => return Ok(BatEntry(value as u32)),
             UNMAPPED_V095 => return Ok(BatEntry::UNMAPPED),
             value => {

@@ -27,14 +27,15 @@ use std::collections::BTreeSet;
 use suimon_image::{Commit, CommitOutcome, RangeSet, Step};
 
 use crate::Vhdx;
-use crate::committing::{CommitInProgress, CommitLogEntry};
+use crate::commit_in_progress::{CommitInProgress, CommitLogEntry};
 use crate::log::Page;
 use crate::vhdx::WriteState;
 
 impl Vhdx {
     pub(crate) fn start_commit(&mut self) -> Option<Commit> {
         let has_freed = self.write_state.as_ref().is_some_and(|writing| {
-            !writing.space.freed_offsets_mb.is_empty() || !writing.space.unreferenced_offsets_mb.is_empty()
+            !writing.space.freed_offsets_mb.is_empty()
+                || !writing.space.unreferenced_offsets_mb.is_empty()
         });
         if self.bat.dirty_pages.is_empty() && self.bitmaps.dirty_pages.is_empty() && !has_freed {
             // The pages of a log entry that was not applied completely are dirty.
@@ -104,7 +105,10 @@ impl Vhdx {
             CommitOutcome::Failed { completed_steps: completed } => {
                 writing.return_to_durable(&mut committed, completed);
                 writing.space.freed_offsets_mb.append(&mut committed.freed_offsets_mb);
-                writing.space.unreferenced_offsets_mb.append(&mut committed.unreferenced_offsets_mb);
+                writing
+                    .space
+                    .unreferenced_offsets_mb
+                    .append(&mut committed.unreferenced_offsets_mb);
                 self.bitmaps.dirty_pages.append(&mut committed.bitmap_pages);
                 self.bat.dirty_pages.append(&mut committed.bat_pages);
             }

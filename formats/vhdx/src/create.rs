@@ -4,9 +4,9 @@ use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
 use crate::bat::BlockState;
 use crate::fields::{FILE_MB_MAX, MB, METADATA_WRITE_BYTES_MAX, put, round_up_mb, to_usize};
-use crate::geometry::{Geometry, BatEntryTarget};
+use crate::geometry::{BatEntryTarget, Geometry};
 use crate::header::{HEADER_OFFSETS, Header, encode_identifier};
-use crate::metadata::{Metadata, check_block_size, check_sector_size, check_disk_size};
+use crate::metadata::{Metadata, check_block_size, check_disk_size, check_sector_size};
 use crate::open::image_error_from;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::{Guid, ImageType, ParentLocator};
@@ -54,11 +54,14 @@ impl NewVhdx {
     fn metadata(&self) -> Result<Metadata, ImageError> {
         let invalid = |field, fault| ImageError::new(field, 0, fault);
         check_block_size(self.block_bytes).map_err(|fault| invalid("BlockSize", fault))?;
-        check_sector_size(self.logical_sector_bytes).map_err(|fault| invalid("LogicalSectorSize", fault))?;
-        check_sector_size(self.physical_sector_bytes).map_err(|fault| invalid("PhysicalSectorSize", fault))?;
+        check_sector_size(self.logical_sector_bytes)
+            .map_err(|fault| invalid("LogicalSectorSize", fault))?;
+        check_sector_size(self.physical_sector_bytes)
+            .map_err(|fault| invalid("PhysicalSectorSize", fault))?;
         if self.physical_sector_bytes < self.logical_sector_bytes {
             let allowed = "not below the logical sector";
-            let fault = ImageFault::InvalidValue { value: self.physical_sector_bytes.into(), allowed };
+            let fault =
+                ImageFault::InvalidValue { value: self.physical_sector_bytes.into(), allowed };
             return Err(invalid("PhysicalSectorSize", fault));
         }
         check_disk_size(self.size, self.logical_sector_bytes)

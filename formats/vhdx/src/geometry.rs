@@ -136,10 +136,16 @@ mod tests {
         assert_eq!(child.entry_count(), 3 * 4097);
         for disk in [disk, child, Geometry { block_shift: 28, sector_shift: 12, ..child }] {
             for block in 0..disk.blocks() {
-                assert_eq!(disk.entry_target(disk.payload_entry_index(block)), BatEntryTarget::Payload(block));
+                assert_eq!(
+                    disk.entry_target(disk.payload_entry_index(block)),
+                    BatEntryTarget::Payload(block)
+                );
             }
             for chunk in 0..disk.chunks() {
-                assert_eq!(disk.entry_target(disk.bitmap_entry_index(chunk)), BatEntryTarget::Bitmap(chunk));
+                assert_eq!(
+                    disk.entry_target(disk.bitmap_entry_index(chunk)),
+                    BatEntryTarget::Bitmap(chunk)
+                );
             }
         }
         assert_eq!(disk.payload_entry_index(4096), 4097);

@@ -30,7 +30,7 @@
 mod bat;
 mod check;
 mod commit;
-mod committing;
+mod commit_in_progress;
 mod create;
 mod discard;
 mod fields;
@@ -44,13 +44,13 @@ mod metadata;
 mod open;
 mod region;
 mod repair;
+mod replayed_view;
 mod resize;
 mod sector_bitmap;
 mod space;
 mod translate;
 mod vhdx;
-mod view;
-mod written;
+mod write_completion;
 
 pub use check::{CheckReport, check};
 pub use create::NewVhdx;

@@ -6,7 +6,7 @@ use crate::header::Headers;
 use crate::log::find;
 use crate::metadata::Metadata;
 use crate::region::Regions;
-use crate::view::{Overlay, View};
+use crate::replayed_view::{Overlay, View};
 use crate::{Guid, ParentLocator};
 
 /// Identifiers of an image's contents and of its parent.

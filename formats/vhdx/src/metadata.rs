@@ -3,7 +3,7 @@
 use suimon_image::{ByteRange, ImageError, ImageFault};
 
 use crate::fields::{MB, bytes_at, put, u16_at, u32_at, u64_at};
-use crate::view::ReplayedView;
+use crate::replayed_view::ReplayedView;
 use crate::{Guid, ParentLocator};
 
 const TABLE_LEN: u64 = 64 << 10;

@@ -9,16 +9,16 @@ use suimon_image::{
 };
 
 use crate::bat::{Bat, FaultHandler, normalize};
-use crate::fields::{MB, PAGE_BYTES, PAGE_LEN, METADATA_WRITE_BYTES_MAX, round_up_mb};
-use crate::geometry::{Geometry, BatEntryTarget};
+use crate::fields::{MB, METADATA_WRITE_BYTES_MAX, PAGE_BYTES, PAGE_LEN, round_up_mb};
+use crate::geometry::{BatEntryTarget, Geometry};
 use crate::header::{HEADER_OFFSETS, HEADER_SECTION_BYTES, Headers};
-use crate::log::{Replay, LogWriter, read_log};
+use crate::log::{LogWriter, Replay, read_log};
 use crate::metadata::Metadata;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
+use crate::replayed_view::{LogChange, LogOverlay, ReplayedView};
 use crate::sector_bitmap::SectorBitmaps;
 use crate::space::{Occupancy, SpaceAllocator};
 use crate::vhdx::WriteState;
-use crate::view::{LogChange, LogOverlay, ReplayedView};
 use crate::{Guid, Vhdx};
 
 /// New GUIDs that opening an image for writing records. Each must be unique.
@@ -67,7 +67,8 @@ impl Structures {
     ) -> Result<Self, ImageError> {
         let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
         let headers = Headers::read(file, file_len)?;
-        let Replay { changes, file_len: len, entry_count: entries } = read_log(file, file_len, &headers.current)?;
+        let Replay { changes, file_len: len, entry_count: entries } =
+            read_log(file, file_len, &headers.current)?;
         let (mut overlay, mut replayed_len) = (LogOverlay { changes }, len.max(file_len));
         let mut stages = Vec::from([Range { start: 0, end: overlay.changes.len() }]);
         let mut view = ReplayedView { file, file_len, replayed_len, overlay: &overlay };
@@ -97,7 +98,9 @@ impl Structures {
         }
         let bat = Bat::read(&view, regions.bat, &geometry, &mut occupancy, faults)?;
         if stages.len() > 1 {
-            redo.check_ranges(regions.bat.offset()..regions.bat.end(), |fill| bat.contains_bitmap_range(fill))?;
+            redo.check_ranges(regions.bat.offset()..regions.bat.end(), |fill| {
+                bat.contains_bitmap_range(fill)
+            })?;
         }
         Ok(Self {
             headers,
@@ -201,11 +204,16 @@ impl Vhdx {
             read.redo(file, guids.file_write)?;
         } else if !read.headers.current.log_guid.is_nil() {
             read.headers.update(file, |header| header.file_write = guids.file_write)?;
-            read.replay(file, read.stages.get(..1).unwrap_or_default()).map_err(image_error_from)?;
+            read.replay(file, read.stages.get(..1).unwrap_or_default())
+                .map_err(image_error_from)?;
             read.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
         read.overlay = LogOverlay::default();
-        let space = SpaceAllocator::new(&read.occupancy, read.metadata.block_bytes, read.geometry.has_parent);
+        let space = SpaceAllocator::new(
+            &read.occupancy,
+            read.metadata.block_bytes,
+            read.geometry.has_parent,
+        );
         let end = space.required_file_bytes();
         // The space behind the last block is unreferenced and has unknown contents.
         let file_len = end;
@@ -278,7 +286,8 @@ impl Vhdx {
         if found.current == self.headers.current {
             return Ok(());
         }
-        let fault = ImageFault::ImageModified { difference: "another program replaced its headers" };
+        let fault =
+            ImageFault::ImageModified { difference: "another program replaced its headers" };
         Err(ImageError::new("Header.FileWriteGuid", 0, fault))
     }
 }
@@ -290,7 +299,9 @@ impl Vhdx {
 /// # Errors
 ///
 /// The file cannot be read or is not a VHDX image, or headers or log are damaged.
-pub fn ranges_changed_by_opening(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, ImageError> {
+pub fn ranges_changed_by_opening(
+    file: &dyn ImageFile,
+) -> Result<Option<[ByteRange; 2]>, ImageError> {
     let file_len = file.len().map_err(image_error_from)?;
     let headers = Headers::read(file, file_len)?;
     let log = headers.current.log;
@@ -329,7 +340,8 @@ fn redo_stages(
     bat: ByteRange,
     geometry: &Geometry,
 ) -> Result<[Vec<LogChange>; 3], ImageError> {
-    let pages = redo.changed_pages(PAGE_BYTES, normalize, |page| view.read("page that changes", page))?;
+    let pages =
+        redo.changed_pages(PAGE_BYTES, normalize, |page| view.read("page that changes", page))?;
     let mut stages = [const { Vec::new() }; 3];
     let [first_stage, bitmaps, blocks] = &mut stages;
     for (offset, bytes) in pages {

@@ -5,7 +5,7 @@ use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 use crate::Guid;
 use crate::fields::{bytes_at, checksum, put, store_checksum, u32_at, u64_at};
 use crate::header::region_range;
-use crate::view::{LogOverlay, ReplayedView};
+use crate::replayed_view::{LogOverlay, ReplayedView};
 
 pub(crate) const REGION_TABLE_OFFSETS: [u64; 2] = [192 << 10, 256 << 10];
 pub(crate) const REGION_TABLE_LEN: u64 = 64 << 10;

@@ -8,8 +8,8 @@ use crate::header::{Headers, restore_identifier};
 use crate::metadata::find_parent_locator_slot;
 use crate::open::{Structures, image_error_from};
 use crate::region::restore_copies;
+use crate::replayed_view::{LogOverlay, ReplayedView};
 use crate::space::SpaceAllocator;
-use crate::view::{LogOverlay, ReplayedView};
 use crate::{Guid, ParentLocator, Vhdx, WriteGuids};
 
 /// Repair that was performed on an image.
@@ -77,7 +77,8 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<RepairResult, 
     };
     let is_open = !headers.current.log_guid.is_nil();
     let end =
-        SpaceAllocator::new(&read.occupancy, read.metadata.block_bytes, read.geometry.has_parent).required_file_bytes();
+        SpaceAllocator::new(&read.occupancy, read.metadata.block_bytes, read.geometry.has_parent)
+            .required_file_bytes();
     let exceeds = exceeds_reserve(len.saturating_sub(end), &read.metadata);
     if !is_open && !exceeds {
         return Ok(repaired);
@@ -112,11 +113,20 @@ pub fn set_parent_path(
     }
     if !read.headers.current.log_guid.is_nil() {
         let what = "an image that was closed; repair it first".to_owned();
-        return Err(ImageError::new("Header.LogGuid", 0, ImageFault::Unsupported { feature: what }));
+        return Err(ImageError::new(
+            "Header.LogGuid",
+            0,
+            ImageFault::Unsupported { feature: what },
+        ));
     }
     let locator = ParentLocator::new(linkage).with_relative_path(path).encode()?;
     let overlay = LogOverlay::default();
-    let view = ReplayedView { file, file_len: read.file_len, replayed_len: read.file_len, overlay: &overlay };
+    let view = ReplayedView {
+        file,
+        file_len: read.file_len,
+        replayed_len: read.file_len,
+        overlay: &overlay,
+    };
     let slot = find_parent_locator_slot(&view, read.regions.metadata, locator.len() as u64)?;
     read.headers.update(file, |header| header.file_write = file_write)?;
     // The new record is complete and durable before the table refers to it.

@@ -41,7 +41,11 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
         for block in added {
             let block_start = writing.space.allocate_block()?;
             writing.space.add_reference(block_start, true);
-            image.bat.set_payload_entry(block, BatEntry::present(BlockState::FullyPresent, block_start), &after);
+            image.bat.set_payload_entry(
+                block,
+                BatEntry::present(BlockState::FullyPresent, block_start),
+                &after,
+            );
         }
     }
     let mut pages = changed_pages(file, size_offset, &size.to_le_bytes())?;
@@ -87,7 +91,8 @@ fn allocate_bat(
     let full = || ImageError::new("BAT", 0, ImageFault::FormatLimit { limit: u64::from(u32::MAX) });
     let mb = u32::try_from(len / MB).map_err(|_| full())?;
     let offset = u64::from(writing.space.extend_for_region(mb)?) * MB;
-    file.set_len(writing.space.required_file_bytes().max(writing.file_len)).map_err(image_error_from)?;
+    file.set_len(writing.space.required_file_bytes().max(writing.file_len))
+        .map_err(image_error_from)?;
     ByteRange::new(offset, len).ok_or_else(full)
 }
 

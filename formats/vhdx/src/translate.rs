@@ -117,7 +117,8 @@ impl Image for Vhdx {
     }
 
     fn identity(&self) -> ImageIdentity {
-        let file_len = self.write_state.as_ref().map_or(0, |writing| writing.space.required_file_bytes());
+        let file_len =
+            self.write_state.as_ref().map_or(0, |writing| writing.space.required_file_bytes());
         ImageIdentity { write_id: self.headers.current.file_write.to_stored_bytes(), file_len }
     }
 
@@ -179,7 +180,8 @@ impl Vhdx {
             return Err(ImageError::new("request", range.offset(), fault));
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let Some(needed_range) = is_needed(self, block, self.bat.payload_entry(block), part) else {
+            let Some(needed_range) = is_needed(self, block, self.bat.payload_entry(block), part)
+            else {
                 continue;
             };
             if let Some(missing) = self.bitmaps.load(needed_range, &self.geometry, &self.bat) {
@@ -210,7 +212,10 @@ impl Vhdx {
                 BlockState::NotPresent if self.geometry.has_parent => {
                     push_extent(extents, Location::Parent, part.len());
                 }
-                BlockState::NotPresent | BlockState::Undefined | BlockState::Zero | BlockState::Unmapped => {
+                BlockState::NotPresent
+                | BlockState::Undefined
+                | BlockState::Zero
+                | BlockState::Unmapped => {
                     push_extent(extents, Location::Zero, part.len());
                 }
             }
@@ -245,7 +250,8 @@ impl Vhdx {
     /// Returns the disk range of a block.
     pub(crate) fn block_range(&self, block: u64) -> Option<ByteRange> {
         let offset = block.checked_mul(self.geometry.block_bytes())?;
-        ByteRange::new(offset, self.geometry.bytes_in_block(block)).filter(|range| !range.is_empty())
+        ByteRange::new(offset, self.geometry.bytes_in_block(block))
+            .filter(|range| !range.is_empty())
     }
 
     fn assign_blocks(

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_image::{ByteRange, DiskGeometry};
 
 use crate::bat::Bat;
-use crate::committing::CommitInProgress;
+use crate::commit_in_progress::CommitInProgress;
 use crate::geometry::Geometry;
 use crate::header::Headers;
-use crate::log::{Page, LogWriter};
+use crate::log::{LogWriter, Page};
 use crate::metadata::Metadata;
 use crate::region::Regions;
+use crate::replayed_view::LogOverlay;
 use crate::sector_bitmap::SectorBitmaps;
 use crate::space::SpaceAllocator;
-use crate::view::LogOverlay;
 use crate::{Guid, ParentLocator};
 
 /// Type of a VHDX image.

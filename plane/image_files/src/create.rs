@@ -9,8 +9,8 @@ use suimon_vhd::{
 };
 use suimon_vhdx::NewVhdx;
 
-use super::draft::IncompleteImage;
 use super::error::{DiskError, DiskFault};
+use super::incomplete_image::IncompleteImage;
 use super::layer::{Identity, OpenLayer, OpenedImage};
 use super::locate_parent::relative_path;
 use super::plan::DiskPlan;
@@ -193,8 +193,10 @@ fn open_parent(
     };
     let options = plan.layer_options(FileLockMode::Read);
     match OpenLayer::open(files, parent, options, seeds) {
-        Err(error) if error.is_missing() => Err(plan
-            .error(DiskFault::ParentMissing { recorded_paths: Vec::new(), searched_files: vec![parent.clone()] })),
+        Err(error) if error.is_missing() => Err(plan.error(DiskFault::ParentMissing {
+            recorded_paths: Vec::new(),
+            searched_files: vec![parent.clone()],
+        })),
         other => other.map(Some),
     }
 }
@@ -240,8 +242,9 @@ pub(crate) fn new_image_spec(
     plan: &DiskPlan,
     parent: Option<ParentProperties>,
 ) -> Result<NewImageSpec, DiskError> {
-    let refuse =
-        |field, value: String, allowed| Err(plan.error(DiskFault::InvalidPlan { field, value, allowed }));
+    let refuse = |field, value: String, allowed| {
+        Err(plan.error(DiskFault::InvalidPlan { field, value, allowed }))
+    };
     let of_parent = parent.as_ref().map(|parent| parent.size);
     let Some(size) = plan.size_bytes.or(of_parent) else {
         return refuse("size", "missing".to_owned(), "the size of the disk to be created");

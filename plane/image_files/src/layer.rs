@@ -8,12 +8,12 @@ use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd};
 use suimon_vhdx::{Guid, ImageType, Vhdx};
 
 use super::error::DiskError;
+use super::incomplete_change::check_no_incomplete_change;
 use super::redoing::RemainingRedo;
-use super::unfinished::check_no_incomplete_change;
 use super::{HostInputs, vhd_time};
-use crate::disk_spec::DiskLayer;
 use crate::format::{DiskFormat, DiskKind};
 use crate::layer_options::LayerOptions;
+use crate::layer_stack::DiskLayer;
 
 /// Opened image, by format.
 pub(crate) enum OpenedImage {
@@ -91,14 +91,15 @@ impl OpenLayer {
         content: Option<Guid>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let remaining_redo = if options.lock_mode == FileLockMode::Write && options.format.has_metadata()
-        {
-            RemainingRedo::load(file.as_ref(), name, seeds)?
-        } else {
-            None
-        };
+        let remaining_redo =
+            if options.lock_mode == FileLockMode::Write && options.format.has_metadata() {
+                RemainingRedo::load(file.as_ref(), name, seeds)?
+            } else {
+                None
+            };
         let nothing = RedoChanges::default();
-        let redo = remaining_redo.as_ref().map_or(&nothing, |remaining_redo| &remaining_redo.changes);
+        let redo =
+            remaining_redo.as_ref().map_or(&nothing, |remaining_redo| &remaining_redo.changes);
         let modified = file.modified().ok();
         let image = match (open_image(file.as_ref(), options, content, redo, seeds), remaining_redo)
         {
@@ -179,7 +180,9 @@ impl OpenLayer {
     pub(crate) fn close(self) -> Result<(), DiskError> {
         let name = self.name.clone();
         let DiskLayer { image, file } = self.into_layer();
-        image.close(file.as_image_file()).map_err(|error| DiskError::new(&name, error).normalize_store_full())
+        image
+            .close(file.as_image_file())
+            .map_err(|error| DiskError::new(&name, error).normalize_store_full())
     }
 
     /// Returns the modification time of the file in VHD time (seconds since 2000-01-01 UTC).
@@ -212,13 +215,22 @@ fn open_image(
             let len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
             // A partial sector at the end is not part of the disk.
             let size = len - len % u64::from(logical_sector.max(1));
-            let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+            let shape = DiskGeometry {
+                size_bytes: size,
+                logical_sector_bytes: logical_sector,
+                physical_sector_bytes: physical_sector,
+                block_bytes: 0,
+            };
             Ok(OpenedImage::Raw(LinearImage::new(shape, 0, is_read_only)))
         }
         DiskFormat::Vhd => {
             let access = if is_read_only { Access::Read } else { Access::Write };
             let options = OpenOptions { access, size: SizeSource::Creator };
-            Ok(OpenedImage::Vhd(Box::new(Vhd::open_with_redo(file.as_image_file(), options, redo)?)))
+            Ok(OpenedImage::Vhd(Box::new(Vhd::open_with_redo(
+                file.as_image_file(),
+                options,
+                redo,
+            )?)))
         }
         DiskFormat::Vhdx if is_read_only => {
             Ok(OpenedImage::Vhdx(Box::new(Vhdx::open_read_only(file.as_image_file())?)))
@@ -229,7 +241,11 @@ fn open_image(
             if !redo.changes.is_empty() {
                 guids.file_write = Guid::from_stored(redo.new_write_id);
             }
-            Ok(OpenedImage::Vhdx(Box::new(Vhdx::open_with_redo(file.as_image_file(), &guids, redo)?)))
+            Ok(OpenedImage::Vhdx(Box::new(Vhdx::open_with_redo(
+                file.as_image_file(),
+                &guids,
+                redo,
+            )?)))
         }
     }
 }

@@ -20,51 +20,55 @@
 //! - A chain of parents is bounded ([`LAYERS_MAX`]) and contains no file twice.
 #![forbid(unsafe_code)]
 
-mod content_mark;
+mod content_fingerprint;
 mod create;
-mod disk_spec;
-mod draft;
 mod error;
 mod format;
+mod incomplete_change;
+mod incomplete_image;
 pub mod inspect;
 pub mod jobs;
 mod layer;
 mod layer_options;
+mod layer_stack;
 mod links;
 mod locate_parent;
-mod mark;
 mod open;
 #[cfg(test)]
 pub(crate) mod open_tests;
 mod plan;
-mod recorded;
+mod recorded_image;
 mod redoing;
-mod unfinished;
+mod store_marker;
 mod verify_metadata;
 
-pub use content_mark::ContentFingerprint;
+pub use content_fingerprint::ContentFingerprint;
 pub use create::{UnnamedImage, create, create_unnamed, exists};
-pub use disk_spec::{DiskLayer, LayerStack, DiscardSupport};
-pub use draft::{INCOMPLETE_SUFFIX, incomplete_name, remove_incomplete, remove_all_incomplete};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};
+pub use incomplete_image::{
+    INCOMPLETE_SUFFIX, incomplete_name, remove_all_incomplete, remove_incomplete,
+};
+pub use layer_stack::{DiscardSupport, DiskLayer, LayerStack};
 pub use links::ImageLinks;
-pub use mark::{StoreMarkerFault, StoreMarker};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::DiskPlan;
-pub use recorded::RecordedImage;
+pub use recorded_image::RecordedImage;
 pub use redoing::discard_remaining_record;
 pub(crate) use redoing::has_remaining_record;
+pub use store_marker::{StoreMarker, StoreMarkerFault};
 pub use verify_metadata::verify_metadata;
 
-pub(crate) use create::{NewImageSpec, new_image_spec, parent_properties, check_free_space, write_image};
-pub(crate) use draft::IncompleteImage;
+pub(crate) use create::{
+    NewImageSpec, check_free_space, new_image_spec, parent_properties, write_image,
+};
+pub(crate) use incomplete_image::IncompleteImage;
 pub(crate) use layer::{Identity, OpenLayer, OpenedImage};
 pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
 pub(crate) use open::{LAYERS_READ_MAX, find_parent, open_layers, open_up_to};
 
+pub(crate) use incomplete_change::{find_incomplete_change_backup, incomplete_change_backup_name};
 pub(crate) use layer_options::LayerOptions;
-pub(crate) use unfinished::{find_incomplete_change_backup, incomplete_change_backup_name};
 
 use suimon_ports::RedoRecords;
 

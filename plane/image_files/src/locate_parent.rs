@@ -65,7 +65,9 @@ pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
 fn paths(image: &OpenedImage) -> ParentPaths<'_> {
     match image {
         OpenedImage::Raw(_) => (Vec::new(), Vec::new()),
-        OpenedImage::Vhdx(image) => image.parent_locator().map_or_else(Default::default, vhdx_paths),
+        OpenedImage::Vhdx(image) => {
+            image.parent_locator().map_or_else(Default::default, vhdx_paths)
+        }
         OpenedImage::Vhd(image) => image.parent().map_or_else(Default::default, vhd_paths),
     }
 }
@@ -131,7 +133,12 @@ pub(crate) fn verify(
     let judged = match (&child.image, &parent.image) {
         (OpenedImage::Vhd(of_child), OpenedImage::Vhd(of_parent)) => {
             let Some(claim) = of_child.parent() else { return Ok(()) };
-            check_vhd(claim, of_parent.footer().unique_id, parent.modified_vhd_time(files)?, &parent.name)
+            check_vhd(
+                claim,
+                of_parent.footer().unique_id,
+                parent.modified_vhd_time(files)?,
+                &parent.name,
+            )
         }
         (OpenedImage::Vhdx(of_child), OpenedImage::Vhdx(of_parent)) => {
             let Some(locator) = of_child.parent_locator() else { return Ok(()) };

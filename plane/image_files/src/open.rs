@@ -11,9 +11,9 @@ use super::layer::OpenLayer;
 use super::locate_parent::{Candidate, candidates, recorded_paths, verify};
 use super::plan::DiskPlan;
 use super::redoing::start_recording;
-use crate::disk_spec::{DiskLayer, LayerStack};
 use crate::format::{DiskFormat, DiskKind};
 use crate::layer_options::LayerOptions;
+use crate::layer_stack::{DiskLayer, LayerStack};
 
 /// Largest number of layers of a disk, including its own image.
 pub const LAYERS_MAX: usize = 64;
@@ -90,7 +90,14 @@ pub(crate) fn open_up_to(
             .collect();
     }
     let spec = LayerStack { layers };
-    Ok(OpenedDisk { layer_stack: spec, kind, geometry: shape, allocated_bytes, layer_files: names, redo_record_error: unrecorded })
+    Ok(OpenedDisk {
+        layer_stack: spec,
+        kind,
+        geometry: shape,
+        allocated_bytes,
+        layer_files: names,
+        redo_record_error: unrecorded,
+    })
 }
 
 /// Closes a disk that the engine has returned, so that its file needs no repair. `label` is its
@@ -109,7 +116,9 @@ pub fn close(spec: LayerStack, label: &str) -> Result<(), DiskError> {
         let _ = file.drop_page_cache();
         return Err(DiskError::new(label, DiskFault::FlushFailed { error: error.to_owned() }));
     }
-    image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).normalize_store_full())
+    image
+        .close(file.as_image_file())
+        .map_err(|error| DiskError::new(label, error).normalize_store_full())
 }
 
 fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
@@ -125,7 +134,14 @@ fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, Di
     let image = Box::new(LinearImage::new(shape, 0, plan.is_read_only));
     let spec = LayerStack { layers: vec![DiskLayer { image, file }] };
     let kind = plan.creation_kind();
-    Ok(OpenedDisk { layer_stack: spec, kind, geometry: shape, allocated_bytes: len, layer_files: Vec::new(), redo_record_error: None })
+    Ok(OpenedDisk {
+        layer_stack: spec,
+        kind,
+        geometry: shape,
+        allocated_bytes: len,
+        layer_files: Vec::new(),
+        redo_record_error: None,
+    })
 }
 
 /// Opens the disk's own image according to the plan, and its parents for reading. Returns the
@@ -212,7 +228,8 @@ fn add_parents(
         let candidates: Vec<Candidate> =
             candidates.into_iter().filter(|candidate| !is_layer(&candidate.name)).collect();
         let parent = find_parent(files, child, recorded, &candidates, options, seeds)?;
-        let (of_child, of_parent) = (child.geometry().logical_sector_bytes, parent.geometry().logical_sector_bytes);
+        let (of_child, of_parent) =
+            (child.geometry().logical_sector_bytes, parent.geometry().logical_sector_bytes);
         if of_parent > of_child {
             return Err(failed(DiskFault::PlanMismatch {
                 field: "LogicalSectorSize",
@@ -247,7 +264,11 @@ pub(crate) fn find_parent(
         }
     }
     let names = candidates.iter().map(|candidate| candidate.name.clone()).collect();
-    let missing =
-        || DiskError::new(&child.name, DiskFault::ParentMissing { recorded_paths: recorded, searched_files: names });
+    let missing = || {
+        DiskError::new(
+            &child.name,
+            DiskFault::ParentMissing { recorded_paths: recorded, searched_files: names },
+        )
+    };
     Err(first_error.unwrap_or_else(missing))
 }

@@ -8,7 +8,7 @@ use suimon_ports::RedoRecords;
 use suimon_ports::testing::{MemoryRedoRecords, MemoryStore};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
-use super::draft::IncompleteImage;
+use super::incomplete_image::IncompleteImage;
 use super::*;
 
 const MB: u64 = 1 << 20;
@@ -102,7 +102,10 @@ fn a_created_image_opens_with_its_size() {
         assert_eq!(fault(create_disk(&files, &plan, 1)), "Exists");
         let disk = open_disk(files.as_ref(), &plan).unwrap();
         assert_eq!((disk.geometry.size_bytes, disk.layer_files.len()), (3 * MB, 1), "{plan:?}");
-        assert_eq!((disk.geometry.logical_sector_bytes, disk.geometry.physical_sector_bytes), (512, 4096));
+        assert_eq!(
+            (disk.geometry.logical_sector_bytes, disk.geometry.physical_sector_bytes),
+            (512, 4096)
+        );
         assert_eq!(fault(open_disk(files.as_ref(), &plan)), "InUse");
         close(disk.layer_stack, "disk").unwrap();
         let reader = DiskPlan { is_read_only: true, ..plan };
@@ -129,7 +132,11 @@ fn a_crash_during_creation_leaves_no_disk_or_a_complete_one() {
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
                 match open_disk(files.as_ref(), &plan) {
                     Ok(disk) => {
-                        assert_eq!((disk.geometry.size_bytes, crash_point), (3 * MB, ops), "{plan:?}");
+                        assert_eq!(
+                            (disk.geometry.size_bytes, crash_point),
+                            (3 * MB, ops),
+                            "{plan:?}"
+                        );
                     }
                     Err(error) => {
                         assert!(
@@ -299,7 +306,10 @@ fn an_image_states_its_kind_where_the_plan_does_not() {
         // A planned parent contradicts an image without parent.
         let child = DiskPlan { parent: Some(name("other")), ..plan.clone() };
         let error = open_disk(files.as_ref(), &child).err().unwrap();
-        assert!(matches!(&*error.fault, DiskFault::PlanMismatch { field: "parent", .. }), "{error}");
+        assert!(
+            matches!(&*error.fault, DiskFault::PlanMismatch { field: "parent", .. }),
+            "{error}"
+        );
         files.remove(&name("disk")).unwrap();
     }
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
@@ -425,7 +435,8 @@ fn recorded_paths_cannot_leave_the_store() {
         hostile.iter().map(|path| ParentLocator::WindowsRelative((*path).to_owned())).collect();
     // The last component is the child's own name.
     locators.push(ParentLocator::WindowsAbsolute(r"C:\elsewhere\top".to_owned()));
-    let parent = Parent { unique_id: [7; 16], modified_s_since_2000: 0, name: "../x".to_owned(), locators };
+    let parent =
+        Parent { unique_id: [7; 16], modified_s_since_2000: 0, name: "../x".to_owned(), locators };
     let image = NewVhd {
         disk: CreateParameters::Differencing { block_size: 2 << 20, parent },
         size: 3 * MB,

@@ -77,7 +77,9 @@ impl DiskPlan {
 
     /// Returns the file name of the image. Fails if the plan has none.
     pub(crate) fn file_name(&self) -> Result<&FileName, DiskError> {
-        self.file.as_ref().ok_or_else(|| self.invalid_value_error("file", &"missing", "a file name"))
+        self.file
+            .as_ref()
+            .ok_or_else(|| self.invalid_value_error("file", &"missing", "a file name"))
     }
 
     /// Returns the alignment of all I/O on the disk's files, in bytes.
@@ -91,7 +93,12 @@ impl DiskPlan {
     /// Returns the options for opening a file of the disk in this lock mode.
     pub(crate) const fn layer_options(&self, used: FileLockMode) -> LayerOptions {
         let sectors = (self.logical_sector_bytes, self.physical_sector_bytes);
-        LayerOptions { format: self.format, lock_mode: used, io_alignment: self.io_alignment(), sector_sizes: sectors }
+        LayerOptions {
+            format: self.format,
+            lock_mode: used,
+            io_alignment: self.io_alignment(),
+            sector_sizes: sectors,
+        }
     }
 
     /// Checks the plan for contradictions.
@@ -101,15 +108,29 @@ impl DiskPlan {
     pub fn check(&self) -> Result<(), DiskError> {
         let is_sector = |bytes: u32| bytes == 512 || bytes == 4096;
         if !is_sector(self.logical_sector_bytes) {
-            return Err(self.invalid_value_error("logical_sector", &self.logical_sector_bytes, "512 or 4096"));
+            return Err(self.invalid_value_error(
+                "logical_sector",
+                &self.logical_sector_bytes,
+                "512 or 4096",
+            ));
         }
-        if !is_sector(self.physical_sector_bytes) || self.physical_sector_bytes < self.logical_sector_bytes {
+        if !is_sector(self.physical_sector_bytes)
+            || self.physical_sector_bytes < self.logical_sector_bytes
+        {
             let allowed = "512 or 4096, not below logical_sector";
-            return Err(self.invalid_value_error("physical_sector", &self.physical_sector_bytes, allowed));
+            return Err(self.invalid_value_error(
+                "physical_sector",
+                &self.physical_sector_bytes,
+                allowed,
+            ));
         }
         if self.format == DiskFormat::Vhd && self.logical_sector_bytes != 512 {
             let allowed = "512 with format vhd; use vhdx for larger sectors";
-            return Err(self.invalid_value_error("logical_sector", &self.logical_sector_bytes, allowed));
+            return Err(self.invalid_value_error(
+                "logical_sector",
+                &self.logical_sector_bytes,
+                allowed,
+            ));
         }
         self.check_kind()?;
         self.check_block()?;
@@ -146,7 +167,11 @@ impl DiskPlan {
                 ));
             }
             if Some(parent) == self.file.as_ref() {
-                return Err(self.invalid_value_error("parent", &parent, "a file other than the disk's own"));
+                return Err(self.invalid_value_error(
+                    "parent",
+                    &parent,
+                    "a file other than the disk's own",
+                ));
             }
         }
         Ok(())
@@ -159,7 +184,13 @@ impl DiskPlan {
             DiskFormat::Vhdx => {
                 ((BLOCK_BYTES_MIN, BLOCK_BYTES_MAX), "a power of two from 1 MiB to 256 MiB")
             }
-            _ => return Err(self.invalid_value_error("block_bytes", &block, "no value with this format")),
+            _ => {
+                return Err(self.invalid_value_error(
+                    "block_bytes",
+                    &block,
+                    "no value with this format",
+                ));
+            }
         };
         if block.is_power_of_two() && (min..=max).contains(&block) {
             return Ok(());
@@ -173,7 +204,11 @@ impl DiskPlan {
     /// The size is not possible.
     pub fn check_size(&self, size: u64) -> Result<(), DiskError> {
         if size == 0 || size % u64::from(self.logical_sector_bytes.max(1)) != 0 {
-            return Err(self.invalid_value_error("size", &size, "a multiple of logical_sector other than 0"));
+            return Err(self.invalid_value_error(
+                "size",
+                &size,
+                "a multiple of logical_sector other than 0",
+            ));
         }
         let (max, allowed) = match self.format {
             DiskFormat::Vhd => (DISK_BYTES_MAX, "at most 2040 GiB with format vhd; use vhdx"),

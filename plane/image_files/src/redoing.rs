@@ -6,9 +6,9 @@ use suimon_ports::{DiskFile, FileLockMode, FileName, RedoRecords, StoreFault, St
 
 use super::error::{DiskError, DiskFault};
 use super::plan::DiskPlan;
-use super::recorded::RecordedImage;
+use super::recorded_image::RecordedImage;
 use super::{HostInputs, RemainingRecordPolicy};
-use crate::disk_spec::DiskLayer;
+use crate::layer_stack::DiskLayer;
 
 /// Recorded metadata changes of an image that a killed process left.
 pub(super) struct RemainingRedo<'a> {

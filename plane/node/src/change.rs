@@ -4,10 +4,10 @@
 //! `transaction/run.rs`. This file lists the kinds: [`Step`] and [`Undo`] have one variant per kind
 //! and contain no steps of their own.
 
-mod candidate;
 mod check;
 mod edit;
 mod texts;
+mod validated_change;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,19 +19,21 @@ use suimon_ports::{CpuAffinity, StateStoreError};
 use crate::adapters::{PfStep, PfUndo, pf_steps};
 use crate::control::Controller;
 use crate::disks::{
-    DiskUndo, DiskStep, Disks, add_disk_resources, disk_steps, required_disks, required_sockets,
+    DiskStep, DiskUndo, Disks, add_disk_resources, disk_steps, required_disks, required_sockets,
 };
 use crate::errors::{store_error, summarize};
 use crate::operations::OperationHandle;
-use crate::ports::{PortStep, PortUndo, RequiredPorts, add_port_resources, port_steps, required_ports};
+use crate::ports::{
+    PortStep, PortUndo, RequiredPorts, add_port_resources, port_steps, required_ports,
+};
 use crate::state::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
 use crate::transaction::{self, AcquiredResources, ChangePhase, Participants};
 use crate::vmq::{WorkersStep, workers_step};
 use crate::vms::{VmStep, VmUndo, vm_steps};
 
-pub(crate) use self::candidate::ValidatedChange;
 pub use self::edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
-use self::texts::{change_rolled_back_event, change_committed_events};
+use self::texts::{change_committed_events, change_rolled_back_event};
+pub(crate) use self::validated_change::ValidatedChange;
 
 /// Step of a change. Each variant contains the step of one resource kind.
 enum Step {
@@ -170,7 +172,9 @@ impl Controller {
         self.close_removed_ports(before, &change.required);
         self.finish_disks(&required_disks(&self.shared.desired().config), &change);
         self.shared.change_ids(|ids| ids.release(&change.state.config, &change.required));
-        self.devices.created.delete_unrequired(change.required.values(), &required_sockets(&change.disks));
+        self.devices
+            .created
+            .delete_unrequired(change.required.values(), &required_sockets(&change.disks));
         let before = self.shared.desired();
         let removed_vms = before
             .config
@@ -311,7 +315,10 @@ impl Participants for HostChange<'_> {
         }
         controller.shared.change_ids(|ids| ids.release(from, self.before));
         let disks = required_disks(from);
-        controller.devices.created.delete_unrequired(self.before.values(), &required_sockets(&disks));
+        controller
+            .devices
+            .created
+            .delete_unrequired(self.before.values(), &required_sockets(&disks));
         controller.delete_vms(&made_vms, &self.to.state.config);
         if has_released {
             controller.notify_vms();

@@ -26,9 +26,9 @@
 //! - Regardless of the state of etcd, leased limits expire by the workers' own clock.
 
 mod connector;
-mod covered;
 mod driver;
 mod elected;
+mod encoding;
 mod events;
 mod heartbeat;
 mod identity;
@@ -37,6 +37,7 @@ mod keys;
 mod leaving;
 mod loads;
 mod messages;
+mod minimums;
 mod policies;
 mod policy_changes;
 mod records;
@@ -47,7 +48,6 @@ mod shared_store;
 mod sharing;
 mod status;
 mod threads;
-mod values;
 mod worker;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use self::connector::{CLUSTER_TIMEOUT, ClusterStoreConnector, cluster_prefix};
-pub(crate) use self::covered::{Minimums, disk_minimum_key, policy_minimum_key};
 use self::inbox::Inbox;
+pub(crate) use self::minimums::{Minimums, disk_minimum_key, policy_minimum_key};
 pub(crate) use self::sharing::shared_stores;
 use self::status::PublishedClusterStatus;
 

@@ -7,7 +7,7 @@ use suimon_contract::{IncomingMigrationRequest, MeasureStoreRequest, Name};
 use suimon_ports::NbdNotice;
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::device_notices::{NoticeAnnouncer, DeviceNotices};
+use crate::device_notices::{DeviceNotices, NoticeAnnouncer};
 use crate::operations::OperationHandle;
 use crate::{ChangeOptions, DiskFileJob, Edit};
 

@@ -182,7 +182,12 @@ impl Controller {
                     self.create_incoming_vm(operation, &request);
                 }
                 Command::ReturnDiskToService { disk, failure } => self.return_disk(&disk, failure),
-                Command::DeleteMigratedVm { operation, migration_operation: waiting, vm, deletes_files: with_file } => {
+                Command::DeleteMigratedVm {
+                    operation,
+                    migration_operation: waiting,
+                    vm,
+                    deletes_files: with_file,
+                } => {
                     self.delete_migrated_vm(&operation, vm, with_file);
                     if let Some(waiting) = waiting {
                         waiting.end(&Ok(()));

@@ -80,7 +80,10 @@ impl DeviceNotices {
         waiting.notices.retain(|before| !is_superseded(before, &notice));
         if waiting.notices.len() == QUEUED_NOTICES_MAX {
             let is_event = |other: &DeviceNotice| {
-                !matches!(other, DeviceNotice::DeviceLost { .. } | DeviceNotice::FeaturesCommitted(_))
+                !matches!(
+                    other,
+                    DeviceNotice::DeviceLost { .. } | DeviceNotice::FeaturesCommitted(_)
+                )
             };
             let oldest = waiting.notices.iter().position(is_event).unwrap_or(0);
             waiting.notices.remove(oldest);

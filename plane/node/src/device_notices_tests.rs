@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 use suimon_ports::{DeviceNotice, NegotiatedFeatures};
 use suimon_quantity::PortId;
 
-use super::{DeviceNotices, DeviceOwner, UnannouncedNotices, QUEUED_NOTICES_MAX};
+use super::{DeviceNotices, DeviceOwner, QUEUED_NOTICES_MAX, UnannouncedNotices};
 use crate::command::Command;
 
 fn late() -> Arc<UnannouncedNotices> {

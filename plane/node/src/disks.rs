@@ -1,23 +1,23 @@
 //! Disks: opening from their stores, service by the storage plane, and export to VMs and NBD
 //! clients.
 
-mod capability;
-mod children;
 mod created_images;
 mod disk_images;
 mod entry;
 mod exports;
-mod file_work;
 mod flows;
 mod full_stores;
 mod growing;
-mod handing;
+mod handover;
 mod image_access;
+mod image_task;
+mod job_record;
 mod job_thread;
 mod jobs;
-mod left_locks;
 mod limits;
-mod measured_words;
+mod lock_retry;
+mod measured_capacity;
+mod measurement_texts;
 mod measuring;
 mod mirroring;
 mod missing_image;
@@ -26,12 +26,14 @@ mod new_disks;
 mod notices;
 mod open_stores;
 mod opening;
+mod parent_protection;
 mod pausing;
 mod plane;
 mod planning;
 mod records;
 mod reopening;
 mod required;
+mod reserved_files;
 mod restoring;
 mod reverting;
 mod shared_stores;
@@ -41,8 +43,6 @@ mod steps;
 mod store_states;
 mod store_threads;
 mod unchecked_disks;
-mod unfinished;
-mod unsettled_files;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,19 +55,20 @@ use suimon_ports::{DiskDeviceFactory, FileIoFactory, RedoRecords, StoreFiles, St
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
-use self::capability::MeasuredStores;
-pub(crate) use self::capability::{MeasuredStore, capacity};
 use self::created_images::CreatedImages;
 pub(crate) use self::disk_images::{DiskImages, plan_deadline};
 pub(crate) use self::entry::{DiskEntry, DiskMigrationState};
 use self::exports::Exports;
 pub(crate) use self::full_stores::QueuedWrites;
 use self::full_stores::StoreSpaces;
-pub(crate) use self::handing::OutgoingDisk;
+pub(crate) use self::handover::OutgoingDisk;
+pub(crate) use self::job_record::UnfinishedJobs;
 pub(crate) use self::jobs::RunningJob;
-pub(crate) use self::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use self::limits::PublishedStore;
 pub(crate) use self::limits::check_minimums_fit;
+pub(crate) use self::lock_retry::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
+use self::measured_capacity::MeasuredStores;
+pub(crate) use self::measured_capacity::{MeasuredStore, capacity};
 pub(crate) use self::measuring::RunningMeasurement;
 use self::measuring::StoreInMeasurement;
 pub use self::mirroring::{DiskMirror, ServedDisk};
@@ -81,9 +82,8 @@ pub(crate) use self::required::{
     taken_over_sockets,
 };
 pub(crate) use self::shared_stores::CreatedStoreMarker;
-pub(crate) use self::steps::{DiskUndo, DiskStep};
-use self::store_threads::{StoreOperationError, STORE_TIMEOUT, StoreThreads};
-pub(crate) use self::unfinished::UnfinishedJobs;
+pub(crate) use self::steps::{DiskStep, DiskUndo};
+use self::store_threads::{STORE_TIMEOUT, StoreOperationError, StoreThreads};
 pub use self::work::DiskFileJob;
 use crate::RandomSource;
 use crate::cluster::Minimums;
@@ -127,7 +127,7 @@ pub(crate) struct Disks {
     /// Results of capacity measurements of the stores.
     measured: RwLock<Arc<MeasuredStores>>,
     /// Known parents of disks that are not open.
-    known_parents: Arc<children::ParentCache>,
+    known_parents: Arc<parent_protection::ParentCache>,
     /// Records of images that changes have created on request.
     created_images: Arc<CreatedImages>,
     /// Measurements of stores in progress.
@@ -352,6 +352,8 @@ mod full_tests;
 #[cfg(test)]
 mod image_kind_tests;
 #[cfg(test)]
+mod job_record_tests;
+#[cfg(test)]
 mod jobs_tests;
 #[cfg(test)]
 mod measuring_tests;
@@ -371,5 +373,3 @@ mod stale_tests;
 mod stalled_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod unfinished_tests;

@@ -51,7 +51,8 @@ fn an_image_in_service_is_rejected_and_repaired_out_of_service() {
     assert_eq!(undone.check.verdict, ImageVerdict::Damaged);
     let repeated = harness.node.repair_image(&store, &image).unwrap();
     assert!(
-        repeated.backup.is_some() && repeated.backup != undo.undo_backup.map(|backup| backup.to_string())
+        repeated.backup.is_some()
+            && repeated.backup != undo.undo_backup.map(|backup| backup.to_string())
     );
     harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);

@@ -15,11 +15,11 @@
 //! has answered. Therefore at most one of the two nodes runs the VM, even if nodes crash. The VM
 //! may be paused on both until the answer arrives.
 
-mod arrival;
 mod control;
-mod departure;
+mod incoming;
 mod log_limit;
 mod node;
+mod outgoing_request;
 mod versions;
 
 #[cfg(test)]
@@ -31,8 +31,9 @@ mod tests;
 #[cfg(test)]
 mod vf_tests;
 
-pub(crate) use self::arrival::{
-    AbandonedMigrations, IncomingRequest, IncomingRequestMessage, IncomingResponse, incoming_vm_spec, parse_vm_uuid,
+pub(crate) use self::incoming::{
+    AbandonedMigrations, IncomingRequest, IncomingRequestMessage, IncomingResponse,
+    incoming_vm_spec, parse_vm_uuid,
 };
-pub(crate) use self::departure::{incoming_migration_request, disks_to_hand_over};
 pub(crate) use self::log_limit::LogLimit;
+pub(crate) use self::outgoing_request::{disks_to_hand_over, incoming_migration_request};

@@ -31,8 +31,8 @@ use crate::start_up::{NodeError, start_up};
 use crate::state::{DeferringStore, load_state};
 use crate::teams::Teams;
 use crate::{
-    ChangeOptions, ClusterStoreConnector, DiskDependencies, DiskFileJob, Edit, NodeListener, PeerNodes,
-    PortKey, QueueSide, SwitchPlane, UnixClock, VmAction, VmDependencies,
+    ChangeOptions, ClusterStoreConnector, DiskDependencies, DiskFileJob, Edit, NodeListener,
+    PeerNodes, PortKey, QueueSide, SwitchPlane, UnixClock, VmAction, VmDependencies,
 };
 
 mod reading;
@@ -206,7 +206,12 @@ impl Node {
             operation.set_plan(&candidate.plan, candidate.plan.steps.len());
             let (from, to) = (self.shared.desired(), &candidate.state.config);
             let configs = (&from.config, to);
-            match self.shared.prepare_cluster_change(&edit, configs, options.forces_minimums, &operation) {
+            match self.shared.prepare_cluster_change(
+                &edit,
+                configs,
+                options.forces_minimums,
+                &operation,
+            ) {
                 Ok(pending) if pending.is_empty() => {}
                 Ok(pending) => operation.set_report(pending),
                 Err(error) => {

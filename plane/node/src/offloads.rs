@@ -7,8 +7,8 @@ use suimon_contract::{
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
-    CapabilityStatus, OffloadCapability, OffloadReason, Performer, PerformerChoice, PortKind, FrameDirection,
-    effective, is_supported, performer, performer_at_device,
+    CapabilityStatus, FrameDirection, OffloadCapability, OffloadReason, Performer, PerformerChoice,
+    PortKind, effective, is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
     DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadToggles,
@@ -41,8 +41,13 @@ fn guest_offloads(
 ) -> Vec<OffloadStatus> {
     let switches = offload_toggles(offload);
     let mut statuses = Vec::new();
-    for (side, supported) in [(FrameDirection::Ingress, device.ingress_offloads), (FrameDirection::Egress, device.egress_offloads)] {
-        for finding in effective_offloads(supported, &switches, PortKind::Nic, side).capability_statuses {
+    for (side, supported) in [
+        (FrameDirection::Ingress, device.ingress_offloads),
+        (FrameDirection::Egress, device.egress_offloads),
+    ] {
+        for finding in
+            effective_offloads(supported, &switches, PortKind::Nic, side).capability_statuses
+        {
             let is_supported = other_side_can(finding.capability, supported);
             let (effective, performer, reason) =
                 nic_finding(side, &finding, is_supported, device, backend);
@@ -113,11 +118,15 @@ pub(crate) fn uplink_offloads(
     feature_result: &DeviceFeatureResult,
 ) -> Vec<OffloadStatus> {
     let switches = offload_toggles(&uplink.offload);
-    let (ingress, egress) =
-        device.map_or((Offloads::NONE, Offloads::NONE), |device| (device.ingress_offloads, device.egress_offloads));
+    let (ingress, egress) = device.map_or((Offloads::NONE, Offloads::NONE), |device| {
+        (device.ingress_offloads, device.egress_offloads)
+    });
     let mut statuses = Vec::new();
-    for (side, supported) in [(FrameDirection::Egress, egress), (FrameDirection::Ingress, ingress)] {
-        for mut finding in effective_offloads(supported, &switches, PortKind::Uplink, side).capability_statuses {
+    for (side, supported) in [(FrameDirection::Egress, egress), (FrameDirection::Ingress, ingress)]
+    {
+        for mut finding in
+            effective_offloads(supported, &switches, PortKind::Uplink, side).capability_statuses
+        {
             let capability = finding.capability;
             if capability == OffloadCapability::ReceiveCoalescing {
                 finding.reason = uplink_coalescing(&switches);
@@ -149,7 +158,8 @@ pub(crate) fn uplink_offloads(
 /// Returns the state of receive coalescing at an uplink. The switch coalesces segments in software,
 /// so only the uplink's settings matter, not the frames that the device can carry.
 pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> OffloadReason {
-    let received = effective_offloads(Offloads::TCP, switches, PortKind::Uplink, FrameDirection::Ingress);
+    let received =
+        effective_offloads(Offloads::TCP, switches, PortKind::Uplink, FrameDirection::Ingress);
     received.reason(OffloadCapability::ReceiveCoalescing).unwrap_or(OffloadReason::NotNegotiated)
 }
 

@@ -18,7 +18,12 @@ fn nic(backend: &str, offload: OffloadConfig) -> NicConfig {
 
 fn open() -> DeviceStatus {
     let (ingress, egress) = (Offloads::TCP, Offloads::TCP);
-    DeviceStatus { link_up: true, ingress_offloads: ingress, egress_offloads: egress, ..DeviceStatus::default() }
+    DeviceStatus {
+        link_up: true,
+        ingress_offloads: ingress,
+        egress_offloads: egress,
+        ..DeviceStatus::default()
+    }
 }
 
 fn features(active: &[DeviceFeature]) -> DeviceFeatures {
@@ -46,7 +51,8 @@ fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
 
 #[test]
 fn offloads_of_an_uplink_are_performed_by_device_kernel_or_software() {
-    let active = [DeviceFeature::TxTcp4Segmentation, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
+    let active =
+        [DeviceFeature::TxTcp4Segmentation, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
     let result = Ok(Some(features(&active)));
     let uplink = uplink("receive_coalescing = false");
     assert_eq!(
@@ -75,7 +81,11 @@ fn offloads_of_an_uplink_are_performed_by_device_kernel_or_software() {
 #[test]
 fn segments_are_coalesced_whether_or_not_the_uplink_carries_large_frames() {
     let result = Ok(Some(features(&[])));
-    let small = DeviceStatus { ingress_offloads: Offloads::NONE, egress_offloads: Offloads::NONE, ..open() };
+    let small = DeviceStatus {
+        ingress_offloads: Offloads::NONE,
+        egress_offloads: Offloads::NONE,
+        ..open()
+    };
     let coalescing = |device: &DeviceStatus, offload: &str| {
         let lines = lines(&uplink_offloads(Some(device), &uplink(offload), &result));
         lines.last().unwrap().clone()

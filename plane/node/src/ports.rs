@@ -38,9 +38,9 @@ pub(crate) use self::assigned_addresses::assign_addresses;
 pub(crate) use self::bound_addresses::BoundAddresses;
 #[cfg(test)]
 pub(crate) use self::claims::created_tap;
-pub(crate) use self::claims::{exclusive_resource, created_socket};
+pub(crate) use self::claims::{created_socket, exclusive_resource};
 pub(crate) use self::desired::{
-    RequiredPorts, required_ports, required_teams, find_using_switch, uplink_spec,
+    RequiredPorts, find_using_switch, required_ports, required_teams, uplink_spec,
 };
 pub(crate) use self::devices::Devices;
 pub(crate) use self::kernel_path::PublishedKernelPaths;

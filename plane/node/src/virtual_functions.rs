@@ -12,13 +12,13 @@
 //! ```
 
 mod controller;
-mod numbers;
-mod place;
+mod nic_numbers;
 mod query;
 mod settings;
 mod status;
 mod stored_assignments;
 mod texts;
+mod vf_address;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ use suimon_contract::Name;
 use suimon_quantity::PciAddress;
 
 pub(crate) use self::controller::VfController;
-pub(crate) use self::place::{StoredVfId, VfAddress, settings_for_nic, unassigned_settings};
+pub(crate) use self::vf_address::{StoredVfId, VfAddress, settings_for_nic, unassigned_settings};
 
 /// Report of a VM's driver about the VF of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@
 
 mod events;
 mod numbering;
-mod placing;
+mod placement;
 mod plan;
 mod queue_moves;
 mod status;

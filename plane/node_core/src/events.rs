@@ -24,15 +24,15 @@ use crate::state::{
 use crate::{NodeListener, UnixClock};
 
 mod draft;
+mod rate_limiter;
 mod recent;
 mod record;
-mod repeats;
 
 pub use draft::EventDraft;
+use rate_limiter::EventRateLimiter;
 pub use recent::EVENTS_MAX;
 use recent::RecentEvents;
 use record::Record;
-use repeats::EventRateLimiter;
 
 /// Section of the log, as returned to a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

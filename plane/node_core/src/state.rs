@@ -11,8 +11,8 @@ mod reported_failure;
 pub use self::deferring_store::{DEFERRED_MAX, DeferringStore};
 pub(crate) use self::records::{EVENTS, event_key, load_reserved_events, save_reserved_events};
 pub use self::records::{
-    Intent, StoreChange, StoredState, clear_intent, decode, encode, load_autostart_boot_id, load_boot_id,
-    load_intent, load_state, path_key, save_autostart_boot_id, save_boot_id, save_intent, save_state,
-    scan_all,
+    Intent, StoreChange, StoredState, clear_intent, decode, encode, load_autostart_boot_id,
+    load_boot_id, load_intent, load_state, path_key, save_autostart_boot_id, save_boot_id,
+    save_intent, save_state, scan_all,
 };
 pub use self::reported_failure::ReportedFailure;

@@ -6,10 +6,12 @@
 //!
 //! `suimon-node` lists the resource kinds that take part in a change (`change.rs`).
 
-mod claims;
+mod acquired_resources;
 mod order;
 mod run;
 
-pub use self::claims::{AcquiredResources, ExclusiveResource, NetworkDeviceId, normalize_path};
+pub use self::acquired_resources::{
+    AcquiredResources, ExclusiveResource, NetworkDeviceId, normalize_path,
+};
 pub use self::order::ChangePhase;
 pub use self::run::{Participants, run};

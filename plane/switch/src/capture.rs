@@ -12,7 +12,7 @@ use crossbeam_queue::ArrayQueue;
 use suimon_frame::Frame;
 use suimon_quantity::{Direction, Time};
 
-use crate::tally::SharedCounter;
+use crate::counters::SharedCounter;
 
 /// Memory limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,9 @@ impl CaptureWriter {
         slot.direction = direction;
         slot.original_len = u32::try_from(wire.wire_len()).unwrap_or(u32::MAX);
         slot.bytes.clear();
-        for part in [wire.before_tag, wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]), wire.after_tag] {
+        for part in
+            [wire.before_tag, wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]), wire.after_tag]
+        {
             let remaining = self.snaplen - slot.bytes.len();
             slot.bytes.extend_from_slice(&part[..part.len().min(remaining)]);
         }

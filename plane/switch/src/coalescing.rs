@@ -2,11 +2,11 @@
 //! accept large frames and have receive coalescing enabled.
 //!
 //! The owners of a port's egress queues know which offloads they accept and report them to the
-//! other workers ([`crate::egress_forms`]). The report may be late by one batch. A frame is then
+//! other workers ([`crate::accepted_offloads`]). The report may be late by one batch. A frame is then
 //! coalesced that the egress does not accept, and is segmented there into the same segments.
 
 use suimon_forwarding::{PortSlot, Verdict};
-use suimon_frame::{CoalesceTarget, CoalesceResult, Frame, Offloads, coalesce};
+use suimon_frame::{CoalesceResult, CoalesceTarget, Frame, Offloads, coalesce};
 
 use crate::published::{PortRuntime, PublishedTables};
 

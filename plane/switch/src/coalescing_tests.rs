@@ -11,14 +11,14 @@ use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 
 use super::*;
-use crate::egress_forms::AcceptedOffloads;
+use crate::accepted_offloads::AcceptedOffloads;
 use crate::engine::Engine;
-use crate::link::{WorkerMailbox, WorkerMessage, WorkerMailboxes};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, SharedPortState};
 use crate::queue_record::QueueRecord;
-use crate::stages::StageProbe;
+use crate::stage_clock::StageProbe;
+use crate::worker_mailbox::{WorkerMailbox, WorkerMailboxes, WorkerMessage};
 
 /// Port from which the frames are received.
 const SENDER: u8 = 0;
@@ -142,7 +142,9 @@ impl World {
                 WorkerMessage::FrameMessage(frame_message) => {
                     self.other.handle_frame_message(frame_message, &mut StageProbe::none());
                 }
-                WorkerMessage::AddressSighting(learned) => self.other.handle_address_sighting(Time::ZERO, learned),
+                WorkerMessage::AddressSighting(learned) => {
+                    self.other.handle_address_sighting(Time::ZERO, learned)
+                }
                 _ => panic!("message of a move"),
             }
         }

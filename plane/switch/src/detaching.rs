@@ -11,9 +11,9 @@ use suimon_ports::{CompletedDetachment, DetachingQueue};
 use suimon_quantity::{Direction, QueueId};
 
 use crate::latch::RESPONSE_TIMEOUT;
-use crate::link::WorkerCommand;
 use crate::plane::DataPlane;
 use crate::queue_record::QueueRecord;
+use crate::worker_mailbox::WorkerCommand;
 
 /// Queue whose detachment was requested. Its counters remain part of its port's counters.
 struct DetachingPort {

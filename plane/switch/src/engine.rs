@@ -6,10 +6,10 @@
 //! queues: [`queues`]. Ports that are teams: [`teams`], and [`arrivals`] for frames received by
 //! members.
 
-mod arrivals;
-mod batch;
+mod batch_context;
 mod egress;
 mod queues;
+mod receiving_member;
 mod teams;
 
 #[cfg(test)]
@@ -25,17 +25,17 @@ use suimon_quantity::{Direction, QueueId, Time};
 
 use crate::coalescing::coalesce_by_verdict;
 use crate::latch::Latch;
-use crate::ledger::QueueAccounting;
-use crate::link::{FrameMessage, WorkerMailbox, WorkerMailboxes};
 use crate::notice::{Notices, SwitchNotice};
 use crate::outbox::WorkerOutbox;
 use crate::published::{Ingress, PortRuntime, PublishedTables};
+use crate::queue_accounting::QueueAccounting;
 use crate::stage::Stage;
-use crate::stages::StageProbe;
+use crate::stage_clock::StageProbe;
+use crate::worker_mailbox::{FrameMessage, WorkerMailbox, WorkerMailboxes};
 
-use self::arrivals::ReceivingMember;
-use self::batch::BatchContext;
+use self::batch_context::BatchContext;
 use self::egress::Egress;
+use self::receiving_member::ReceivingMember;
 use self::teams::TeamStates;
 
 /// Maximum number of addresses that one worker learns over all switches; an address occupies 32
@@ -119,7 +119,8 @@ impl Engine {
         let Self { published, links, teams, forwarder, verdicts, egress, .. } = self;
         let published = &**published;
         let Some(port) = published.ports.get(ingress.index()) else { return };
-        let arrival = member.and_then(|member| ReceivingMember::from_slot(teams, published, member));
+        let arrival =
+            member.and_then(|member| ReceivingMember::from_slot(teams, published, member));
         let mut frames = batch.frames_mut();
         if let Some(arrival) = &arrival {
             capture_ingress(arrival.port, now, frames);
@@ -148,8 +149,15 @@ impl Engine {
         };
         probe.end_stage(Stage::Coalesce);
         let from = port.shared.id;
-        let context =
-            BatchContext { now, published, ingress, port, port_id: from, teams, receiving_member: arrival };
+        let context = BatchContext {
+            now,
+            published,
+            ingress,
+            port,
+            port_id: from,
+            teams,
+            receiving_member: arrival,
+        };
         for (index, frame) in frames.iter_mut().enumerate() {
             if coalesced.was_merged_away(index) {
                 continue;
@@ -186,7 +194,12 @@ impl Engine {
             shared.address_moves.fetch_add(1, Relaxed);
             if shared.move_reports.try_report(now) {
                 let moves = shared.address_moves.swap(0, Relaxed);
-                notices.send(SwitchNotice::AddressMoved { mac, from, to: shared.id, move_count: moves });
+                notices.send(SwitchNotice::AddressMoved {
+                    mac,
+                    from,
+                    to: shared.id,
+                    move_count: moves,
+                });
             }
         }
         // The port may not claim an address that is in use on another port.
@@ -206,7 +219,11 @@ impl Engine {
 
     /// Delivers frames for which another worker has made the forwarding decision to a queue of this
     /// worker.
-    pub(crate) fn handle_frame_message(&mut self, message: FrameMessage, probe: &mut StageProbe<'_>) {
+    pub(crate) fn handle_frame_message(
+        &mut self,
+        message: FrameMessage,
+        probe: &mut StageProbe<'_>,
+    ) {
         self.egress.handle_frame_message(&self.published, message, probe);
     }
 }

@@ -23,43 +23,43 @@
 //!   attributed to at most one queue.
 #![forbid(unsafe_code)]
 
+mod accepted_offloads;
 mod attachment;
 mod capture;
 mod coalescing;
+mod counters;
 mod detaching;
-mod egress_forms;
 mod engine;
+mod frame_sender;
 mod handover;
 mod latch;
-mod ledger;
-mod link;
 mod notice;
 mod outbox;
 mod owned;
 mod plane;
 mod polling_time;
 mod port_record;
-mod post;
 mod published;
-mod pulse;
+mod published_stage_times;
+mod queue_accounting;
 mod queue_record;
 mod registry;
+mod round_progress;
 mod routes;
+mod shared_team_state;
 mod sources;
 mod stage;
-mod stage_tally;
-mod stages;
-mod tally;
-mod team_shared;
+mod stage_clock;
+mod stall_detector;
 mod topology;
 mod view;
-mod watched;
 mod worker;
+mod worker_mailbox;
 
 pub use capture::{CaptureBufferLimits, CaptureReader, CapturedFrame};
 pub use notice::{NOTICE_INTERVAL, SwitchNotice};
 pub use plane::DataPlane;
-pub use pulse::STALLED_AFTER;
+pub use round_progress::STALLED_AFTER;
 pub use stage::Stage;
 pub use topology::{MoveError, PortTopology, TeamMember, TeamTopology, Topology, TopologyError};
 pub use view::{AddressView, PortCountersView, QueueView, StageTimes, WorkerStatus};

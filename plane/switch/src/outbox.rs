@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use suimon_quantity::WorkerId;
 
-use crate::link::{WorkerMailbox, WorkerMessage};
+use crate::worker_mailbox::{WorkerMailbox, WorkerMessage};
 
 /// Messages for workers whose mailboxes are full. A receiver has an entry only while messages for
 /// it are queued, so the cost of sending depends on the number of full receivers, not on the number

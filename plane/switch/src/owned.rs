@@ -9,12 +9,12 @@ use suimon_ports::{FaultKind, FrameSink, FrameSource, QueueFault, TransmitResult
 use suimon_quantity::{QueueId, Time};
 
 use crate::attachment::DropReporter;
-use crate::ledger::QueueCost;
+use crate::counters::QueueCounters;
 use crate::published::{Ingress, SharedPortState};
+use crate::queue_accounting::QueueCost;
 use crate::queue_record::QueueRecord;
 use crate::stage::Stage;
-use crate::stages::StageProbe;
-use crate::tally::QueueCounters;
+use crate::stage_clock::StageProbe;
 
 /// State of an ingress queue between polling and sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +183,8 @@ impl OwnedSink {
                 self.shared.counters.software_segmented.add(1);
                 // A partial checksum is part of the header.
                 let stage = if partial_checksum { Stage::Segment } else { Stage::Checksum };
-                while let Some(segment) = segments.next_segment_timed(|| probe.end_stage(Stage::Segment))
+                while let Some(segment) =
+                    segments.next_segment_timed(|| probe.end_stage(Stage::Segment))
                 {
                     probe.end_stage(stage);
                     self.hand_over(segment)?;

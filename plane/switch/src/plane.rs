@@ -18,7 +18,6 @@ use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureBufferLimits, CaptureReader};
 use crate::latch::RESPONSE_TIMEOUT;
-use crate::link::WorkerCommand;
 use crate::notice::{Notices, SwitchNotice};
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::SharedPortState;
@@ -26,6 +25,7 @@ use crate::queue_record::QueueRecord;
 use crate::registry::{Registry, WorkerServices};
 use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{AddressView, PortCountersView, QueueView, WorkerStatus};
+use crate::worker_mailbox::WorkerCommand;
 
 /// Data plane of one host. Clones refer to the same data plane.
 ///

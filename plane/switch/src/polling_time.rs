@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn fast_completions_are_polled_for_and_slow_ones_are_not() {
         let mut polling = CompletionPolling::default();
-        let polls_for = |polling: &CompletionPolling| polling.completion_poll_budget(NOW, POLL_BUDGET);
+        let polls_for =
+            |polling: &CompletionPolling| polling.completion_poll_budget(NOW, POLL_BUDGET);
         assert_eq!(polls_for(&polling), POLL_BUDGET, "nothing is known");
         polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polls_for(&polling), us(120));

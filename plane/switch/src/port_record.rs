@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use suimon_quantity::{Direction, PortId};
 
+use crate::counters::QueueCounters;
 use crate::published::SharedPortState;
-use crate::tally::QueueCounters;
 use crate::view::PortCountersView;
 
 /// Control-plane state of a port that is published or has queues.

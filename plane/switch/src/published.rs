@@ -8,11 +8,11 @@ use suimon_forwarding::{PortSlot, RateLimit, RateLimitState, Tables};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 
+use crate::accepted_offloads::AcceptedOffloads;
 use crate::capture::CaptureWriter;
-use crate::egress_forms::AcceptedOffloads;
+use crate::counters::PortCounters;
 use crate::notice::ReportLimiter;
-use crate::tally::PortCounters;
-use crate::team_shared::SharedTeamState;
+use crate::shared_team_state::SharedTeamState;
 
 /// One immutable generation of the tables that all workers use, created by the registry.
 pub(crate) struct PublishedTables {
@@ -80,7 +80,7 @@ pub(crate) struct TeamRuntime {
     /// Distribution at the time of publication; workers may have a later one from
     /// [`WorkerCommand::SetDistribution`].
     ///
-    /// [`WorkerCommand::SetDistribution`]: crate::link::Command::Distribute
+    /// [`WorkerCommand::SetDistribution`]: crate::worker_mailbox::Command::Distribute
     pub distribution: Arc<Distribution>,
     pub shared: Arc<SharedTeamState>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_quantity::{Direction, PortId, QueueId, WorkerId};
 
 use crate::attachment::Attachment;
-use crate::tally::QueueCounters;
+use crate::counters::QueueCounters;
 
 /// Control-plane state of an attached queue: its owner, counters and attachment.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! State of all workers, queues and ports in the control plane, behind one lock.
 
-mod carried;
 mod publication;
 mod teams;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,16 +16,16 @@ use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 
 use crate::capture::CaptureWriter;
 use crate::latch::{Latch, RESPONSE_TIMEOUT};
-use crate::link::{WorkerCommand, WorkerMailbox, WorkerMailboxes};
 use crate::notice::Notices;
 use crate::polling_time::PollingTime;
 use crate::port_record::PortRecord;
 use crate::published::SharedPortState;
 use crate::queue_record::QueueRecord;
+use crate::stall_detector::StallDetector;
 use crate::topology::{MoveError, Topology, TopologyError, WORKERS_MAX};
 use crate::view::{PortCountersView, WorkerStatus};
-use crate::watched::StallDetector;
 use crate::worker::WorkerLoop;
+use crate::worker_mailbox::{WorkerCommand, WorkerMailbox, WorkerMailboxes};
 
 use self::teams::TeamRecords;
 
@@ -106,7 +106,10 @@ impl Registry {
         chosen.or_else(|| self.least_loaded(|_| true))
     }
 
-    fn least_loaded(&self, is_wanted: impl Fn(&WorkerMailbox) -> bool) -> Option<Arc<WorkerMailbox>> {
+    fn least_loaded(
+        &self,
+        is_wanted: impl Fn(&WorkerMailbox) -> bool,
+    ) -> Option<Arc<WorkerMailbox>> {
         let owned = |id| self.queues.values().filter(|record| record.owner == id).count();
         let links = self.mailboxes().filter(|link| is_wanted(link));
         links.min_by_key(|link| (owned(link.id), link.id)).map(Arc::clone)
@@ -232,7 +235,8 @@ impl Registry {
             self.republish_or_log();
         }
         let surplus = self.surplus(placements);
-        let kept = if surplus.is_empty() { Vec::new() } else { parts.tasks.retire_workers(&surplus) };
+        let kept =
+            if surplus.is_empty() { Vec::new() } else { parts.tasks.retire_workers(&surplus) };
         let retiring: Vec<WorkerId> =
             surplus.iter().copied().filter(|id| !kept.contains(id)).collect();
         for id in &retiring {
@@ -375,7 +379,9 @@ impl Registry {
 
     pub(crate) fn port_counters(&self, port: PortId) -> PortCountersView {
         let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
-        record.counters_with_traffic(self.port_traffic_counters(port) + self.team_traffic_counters(port))
+        record.counters_with_traffic(
+            self.port_traffic_counters(port) + self.team_traffic_counters(port),
+        )
     }
 }
 

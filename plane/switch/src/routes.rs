@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use suimon_quantity::{QueueId, WorkerId};
 
 use crate::handover::{QueueLocation, QueueLocations};
-use crate::link::FrameMessage;
 use crate::published::PublishedTables;
+use crate::worker_mailbox::FrameMessage;
 
 /// Action for frames to one egress queue.
 #[derive(Clone, Copy)]

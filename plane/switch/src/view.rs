@@ -6,7 +6,7 @@ use suimon_frame::{MacAddr, VlanId};
 use suimon_ports::CpuAffinity;
 use suimon_quantity::{PortId, QueueId, WorkerId};
 
-use crate::stage::{StageNanoseconds, Stage};
+use crate::stage::{Stage, StageNanoseconds};
 
 /// Status of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,14 +25,14 @@ use suimon_ports::{ExpectedInput, TaskDescriptors, WaitSet, WorkerTask};
 use suimon_quantity::Time;
 
 use crate::engine::Engine;
-use crate::link::{WorkerMailbox, WorkerMessage, WorkerMailboxes};
 use crate::notice::Notices;
 use crate::owned::{OwnedSource, Readiness, watch_fault};
 use crate::polling_time::{CompletionPolling, PollingTime};
 use crate::published::PublishedTables;
 use crate::sources::Sources;
 use crate::stage::Stage;
-use crate::stages::StageClock;
+use crate::stage_clock::StageClock;
+use crate::worker_mailbox::{WorkerMailbox, WorkerMailboxes, WorkerMessage};
 
 /// Interval at which a busy worker checks descriptors, so that queues waiting for notifications are
 /// served while others are busy. A check is a system call; a round with large frames takes longer
@@ -132,7 +132,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Runs the worker until it receives [`WorkerCommand::Stop`](crate::link::Command::Stop).
+    /// Runs the worker until it receives [`WorkerCommand::Stop`](crate::worker_mailbox::Command::Stop).
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();
@@ -255,7 +255,8 @@ impl WorkerLoop {
     /// Pauses between two rounds without work: yields the CPU if completions are expected and a
     /// yield is due, and otherwise executes a spin-loop hint.
     fn relax(&mut self) {
-        if self.work.expected_input() == ExpectedInput::Completions && self.polling.should_yield(self.now)
+        if self.work.expected_input() == ExpectedInput::Completions
+            && self.polling.should_yield(self.now)
         {
             let yielded_at = self.wait.now();
             self.wait.yield_now();
@@ -287,7 +288,9 @@ impl WorkerLoop {
                 WorkerMessage::MovedSink(queue, sink) => {
                     self.engine.handle_queue_arrival(queue, sink, &mut probe);
                 }
-                WorkerMessage::AddressSighting(learned) => self.engine.handle_address_sighting(self.now, learned),
+                WorkerMessage::AddressSighting(learned) => {
+                    self.engine.handle_address_sighting(self.now, learned)
+                }
                 WorkerMessage::MovedSource(source, latch) => {
                     source.counters.moves.add(1);
                     self.attach_source(source);

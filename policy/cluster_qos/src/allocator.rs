@@ -10,7 +10,7 @@ use crate::estimate::CapacityEstimator;
 use crate::external_users::ExternalUsers;
 use crate::grant::NodeGrant;
 use crate::ledger::Ledger;
-use crate::load::{LoadReport, POLICIES_MAX, PolicyLoad, PROTOCOL_VERSION};
+use crate::load::{LoadReport, POLICIES_MAX, PROTOCOL_VERSION, PolicyLoad};
 use crate::node_state::NodeState;
 use crate::notice::{ExternalUser, Notice};
 use crate::unmet_minimums::UnmetMinimums;
@@ -220,7 +220,9 @@ impl Allocator {
         if leader_state.is_writing {
             return Some(evaluation);
         }
-        let round = leader_state.last_round.map_or(self.now, |last| last + self.parameters.round_interval_min);
+        let round = leader_state
+            .last_round
+            .map_or(self.now, |last| last + self.parameters.round_interval_min);
         if leader_state.is_round_due {
             return Some(round.min(evaluation));
         }
@@ -259,7 +261,8 @@ impl Allocator {
                 (grant.store.reserved_iops, grant.store.fallback_iops);
             nodes.insert(*node, NodeState { admitted, admitted_fallback, ..NodeState::default() });
         }
-        let proved = records.iter().map(|(_, grant)| grant.store_limit_iops).max().unwrap_or_default();
+        let proved =
+            records.iter().map(|(_, grant)| grant.store_limit_iops).max().unwrap_or_default();
         self.leader_state = Some(LeaderState {
             term,
             next_grant_number: 1,
@@ -304,7 +307,8 @@ impl Allocator {
             leader_state.evaluate_reports(&self.parameters, self.now, &mut self.actions);
         }
         let last = leader_state.last_round;
-        let is_pause = last.is_some_and(|last| self.now.since(last) < self.parameters.round_interval_min);
+        let is_pause =
+            last.is_some_and(|last| self.now.since(last) < self.parameters.round_interval_min);
         if leader_state.is_writing || is_pause {
             return;
         }
@@ -459,7 +463,10 @@ impl LeaderState {
         let mut new = Vec::new();
         for PolicyLoad { policy, .. } in loads {
             let has_room = self.unknown_policies.len() < UNKNOWN_MAX;
-            if has_room && !self.policies.contains_key(policy) && self.unknown_policies.insert(*policy) {
+            if has_room
+                && !self.policies.contains_key(policy)
+                && self.unknown_policies.insert(*policy)
+            {
                 new.push(*policy);
             }
         }

@@ -60,7 +60,8 @@ pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
         sum <= u128::from(total)
     };
     // Level at which every demand is satisfied, or one claimant has the total.
-    let max_held = claimants.iter().map(|claimant| claimant.other_supply_iops).max().unwrap_or_default();
+    let max_held =
+        claimants.iter().map(|claimant| claimant.other_supply_iops).max().unwrap_or_default();
     let top = (u128::from(total) + u128::from(max_held) + 1) << LEVEL_BITS;
     let (mut low, mut high) = (0, top);
     while low < high {

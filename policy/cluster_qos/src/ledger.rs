@@ -62,7 +62,8 @@ impl Ledger {
         now: Time,
         fallback_from: impl Fn(NodeId) -> Option<Time>,
     ) -> RemainingCapacity {
-        let with_fallback = self.accounts.iter().filter(|(_, account)| account.fallback_iops_max() > 0);
+        let with_fallback =
+            self.accounts.iter().filter(|(_, account)| account.fallback_iops_max() > 0);
         let fallback_at = with_fallback.filter_map(|(node, _)| fallback_from(*node)).min();
         let fallback_at = fallback_at.map(|fallback_at| fallback_at.max(now));
         let mut remaining =
@@ -100,10 +101,15 @@ impl RemainingCapacity {
         }
         let assumed_use = account.reserved_iops_min();
         let leased = max.max(assumed_use);
-        let end = account.iops_max_after_leases().saturating_add(self.limit).saturating_sub(self.sum_end);
+        let end =
+            account.iops_max_after_leases().saturating_add(self.limit).saturating_sub(self.sum_end);
         // A node that may use its fallback share now needs the capacity now.
         let fallback = if is_late { end.min(leased) } else { end };
-        ShareBounds { leased_iops: leased, reserved_iops: end.min(leased).max(assumed_use), fallback_iops: fallback }
+        ShareBounds {
+            leased_iops: leased,
+            reserved_iops: end.min(leased).max(assumed_use),
+            fallback_iops: fallback,
+        }
     }
 
     /// Records a grant of `share` in the account and deducts it from the remaining capacity. The
@@ -116,11 +122,17 @@ impl RemainingCapacity {
         unacknowledged: GrantHeader,
         share: NodeShare,
     ) -> NodeShare {
-        let before =
-            (account.iops_max_at(self.now), self.total_at_fallback(account, is_late), account.iops_max_after_leases());
+        let before = (
+            account.iops_max_at(self.now),
+            self.total_at_fallback(account, is_late),
+            account.iops_max_after_leases(),
+        );
         let share = account.add_grant(self.now, unacknowledged, share);
-        let after =
-            (account.iops_max_at(self.now), self.total_at_fallback(account, is_late), account.iops_max_after_leases());
+        let after = (
+            account.iops_max_at(self.now),
+            self.total_at_fallback(account, is_late),
+            account.iops_max_after_leases(),
+        );
         self.sum_now = self.sum_now.saturating_add(after.0).saturating_sub(before.0);
         self.sum_then = self.sum_then.saturating_add(after.1).saturating_sub(before.1);
         self.sum_end = self.sum_end.saturating_add(after.2).saturating_sub(before.2);

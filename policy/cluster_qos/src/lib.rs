@@ -99,9 +99,9 @@ mod load;
 mod member;
 mod node_state;
 mod notice;
+mod parameters;
+mod policy_shares;
 mod round;
-mod shared;
-mod terms;
 mod unmet_minimums;
 mod watch;
 
@@ -113,13 +113,16 @@ pub use divide::WeightedDemand;
 pub use grant::{NodeGrant, NodeShare, PolicyShare};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
-    WEIGHTED_DEMANDS_MAX, Demand, DiskLoad, LoadReport, REPORTED_DISKS_MAX, ReportedDisk, NodeLoad, POLICIES_MAX,
-    PolicyLoad, UNLIMITED_DEMAND_IOPS, PROTOCOL_VERSION,
+    Demand, DiskLoad, LoadReport, NodeLoad, POLICIES_MAX, PROTOCOL_VERSION, PolicyLoad,
+    REPORTED_DISKS_MAX, ReportedDisk, UNLIMITED_DEMAND_IOPS, WEIGHTED_DEMANDS_MAX,
 };
 pub use member::{
     DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,
 };
-pub use notice::{DISKS_OVER_GUARANTEE_MAX, UnmetMinimumCause, ExternalUser, Notice, OverGuaranteeDisk, DiskBelowMinimum};
+pub use notice::{
+    DISKS_OVER_GUARANTEE_MAX, DiskBelowMinimum, ExternalUser, Notice, OverGuaranteeDisk,
+    UnmetMinimumCause,
+};
+pub use parameters::{Parameters, ParametersError};
 pub use suimon_quantity::TimedRateLimit;
-pub use terms::{Parameters, ParametersError};
 pub use watch::UNMET_REPORT_DELAY;

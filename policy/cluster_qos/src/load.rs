@@ -418,7 +418,10 @@ mod tests {
         assert!(bounded.policies.is_sorted_by_key(|load| load.policy));
         assert_eq!(bounded.policy_load(PolicyKey(9999)), Some(&load(9999)));
         assert_eq!(bounded.policy_load(PolicyKey(0)), None);
-        assert_eq!((bounded.disks_over_guarantee.len(), bounded.disks_below_guarantee.len()), (8, 8));
+        assert_eq!(
+            (bounded.disks_over_guarantee.len(), bounded.disks_below_guarantee.len()),
+            (8, 8)
+        );
         assert_eq!(bounded.demand.beyond_minimums.len(), WEIGHTED_DEMANDS_MAX);
         assert_eq!(bounded.demand.within_minimums_iops, 7);
         // Nothing else changes.

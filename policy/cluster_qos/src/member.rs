@@ -7,7 +7,9 @@ use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::clock::ClockCheck;
 use crate::grant::{NodeGrant, NodeShare, PolicyShare};
-use crate::load::{self, Demand, DiskLoad, LoadReport, ReportedDisk, NodeLoad, PolicyLoad, PROTOCOL_VERSION};
+use crate::load::{
+    self, Demand, DiskLoad, LoadReport, NodeLoad, PROTOCOL_VERSION, PolicyLoad, ReportedDisk,
+};
 use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
 /// Input of the [`Member`]: sampled loads or a received grant.
@@ -224,7 +226,8 @@ impl Member {
         TimedRateLimit {
             leased_iops_until: self.leased_until.map(|expiry| (share.leased_iops, expiry)),
             reserved_iops: share.reserved_iops,
-            next_iops_from: (share.fallback_iops > 0).then_some((share.fallback_iops, self.fallback_from)),
+            next_iops_from: (share.fallback_iops > 0)
+                .then_some((share.fallback_iops, self.fallback_from)),
         }
     }
 
@@ -297,7 +300,12 @@ impl Member {
             .find(|(id, _)| *id == grant.answered_report)
             .map(|(_, reported_at)| *reported_at);
         let clock = reported_at.map(|reported_at| {
-            self.clock.check_grant(&self.terms, self.now, (grant.id.term, grant.granted_at), reported_at)
+            self.clock.check_grant(
+                &self.terms,
+                self.now,
+                (grant.id.term, grant.granted_at),
+                reported_at,
+            )
         });
         if clock == Some(false) && !self.is_slow {
             self.notify(MemberNotice::ClockSlow);
@@ -311,7 +319,11 @@ impl Member {
         self.policies.clone_from(&grant.policies);
         if self.leased_until.is_some() != self.is_leased {
             self.is_leased = self.leased_until.is_some();
-            let notice = if self.is_leased { MemberNotice::LeaseObtained } else { MemberNotice::LeaseExpired };
+            let notice = if self.is_leased {
+                MemberNotice::LeaseObtained
+            } else {
+                MemberNotice::LeaseExpired
+            };
             self.notify(notice);
         }
         // What is in effect and shown survives a crash of the daemon.

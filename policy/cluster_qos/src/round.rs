@@ -12,8 +12,8 @@ use crate::ledger::{RemainingCapacity, limit_share};
 use crate::load::{LoadReport, PROTOCOL_VERSION};
 use crate::node_state::NodeState;
 use crate::notice::Notice;
-use crate::shared::PolicyPlan;
-use crate::{AdmissionCheck, WEIGHTED_DEMANDS_MAX, GrantId, NodeId, Parameters, PolicyKey};
+use crate::policy_shares::PolicyPlan;
+use crate::{AdmissionCheck, GrantId, NodeId, Parameters, PolicyKey, WEIGHTED_DEMANDS_MAX};
 
 /// Factor by which the leased share of a node may grow from one report to the next.
 const GROWTH_FACTOR: u64 = 4;
@@ -102,7 +102,8 @@ impl LeaderState {
             .map(|policy| (policy, self.policy_plan(policy, terms, now)))
             .collect();
         let fallback_from = |node: NodeId| fallback_times.get(&node).copied();
-        let mut remaining = self.store_ledger.remaining(self.estimate.iops_upper_bound(), now, fallback_from);
+        let mut remaining =
+            self.store_ledger.remaining(self.estimate.iops_upper_bound(), now, fallback_from);
         let mut rooms: BTreeMap<PolicyKey, RemainingCapacity> = BTreeMap::new();
         for policy in policies.keys() {
             let max = self.policies.get(policy).and_then(|limits| limits.max_iops);
@@ -152,7 +153,11 @@ impl LeaderState {
         let forgotten: Vec<NodeId> = core::mem::take(&mut self.removed_nodes).into_iter().collect();
         if !grants.is_empty() || !forgotten.is_empty() {
             self.is_writing = true;
-            actions.push_back(AllocatorAction::Write { term: self.term, grants, removed_nodes: forgotten });
+            actions.push_back(AllocatorAction::Write {
+                term: self.term,
+                grants,
+                removed_nodes: forgotten,
+            });
         }
     }
 
@@ -244,8 +249,9 @@ impl LeaderState {
             };
             targets.insert(*node, target);
             let account = self.store_ledger.accounts.get(node);
-            let (reserved, late_held) =
-                account.map_or((0, 0), |account| (account.reserved_iops_max(), account.fallback_iops_max()));
+            let (reserved, late_held) = account.map_or((0, 0), |account| {
+                (account.reserved_iops_max(), account.fallback_iops_max())
+            });
             // A node without a recent report keeps its reservation and may change to its fallback
             // share.
             let Some(report) = state.current(now, terms.lease) else {

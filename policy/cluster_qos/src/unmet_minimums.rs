@@ -36,7 +36,8 @@ impl UnmetMinimums {
     /// not name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {
         let node = report.node;
-        let named_disks: Vec<&ReportedDisk> = report.disks_below_guarantee.iter().take(REPORTED_DISKS_MAX).collect();
+        let named_disks: Vec<&ReportedDisk> =
+            report.disks_below_guarantee.iter().take(REPORTED_DISKS_MAX).collect();
         let is_complete = named_disks.len() < REPORTED_DISKS_MAX;
         let mut met = Vec::new();
         self.minimums.retain(|(reporter, disk), minimum| {

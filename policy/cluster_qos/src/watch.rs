@@ -8,7 +8,9 @@ use suimon_quantity::Time;
 use crate::allocator::{Allocator, AllocatorAction, LeaderState};
 use crate::estimate::Observation;
 use crate::load::is_met;
-use crate::notice::{DISKS_OVER_GUARANTEE_MAX, UnmetMinimumCause, Notice, OverGuaranteeDisk, DiskBelowMinimum};
+use crate::notice::{
+    DISKS_OVER_GUARANTEE_MAX, DiskBelowMinimum, Notice, OverGuaranteeDisk, UnmetMinimumCause,
+};
 use crate::unmet_minimums::UnmetMinimum;
 use crate::{DiskKey, NodeId, Parameters};
 
@@ -75,7 +77,8 @@ impl LeaderState {
             if !state.is_silent && now.since(last_report) > timeout {
                 state.is_silent = true;
                 let account = self.store_ledger.accounts.get(node);
-                let reserved_iops = account.map_or(0, crate::account::GrantAccount::reserved_iops_max);
+                let reserved_iops =
+                    account.map_or(0, crate::account::GrantAccount::reserved_iops_max);
                 notices.push(Notice::NodeSilent { node: *node, reserved_iops });
             }
         }
@@ -101,12 +104,17 @@ impl LeaderState {
         let mut latencies = 0_u128;
         for (node, _, report) in self.nodes_with_current_report(terms, now) {
             let load = &report.load;
-            observation.delivered_iops = observation.delivered_iops.saturating_add(load.delivered_iops);
+            observation.delivered_iops =
+                observation.delivered_iops.saturating_add(load.delivered_iops);
             latencies += u128::from(load.latency_ns) * u128::from(load.delivered_iops);
-            let allowed =
-                self.store_ledger.accounts.get(&node).map_or(0, |account| account.newest_share().leased_iops);
+            let allowed = self
+                .store_ledger
+                .accounts
+                .get(&node)
+                .map_or(0, |account| account.newest_share().leased_iops);
             if load.waits_for_store {
-                observation.saturated_share_iops = observation.saturated_share_iops.saturating_add(allowed);
+                observation.saturated_share_iops =
+                    observation.saturated_share_iops.saturating_add(allowed);
                 observation.saturated_delivered_iops =
                     observation.saturated_delivered_iops.saturating_add(load.delivered_iops);
             }
@@ -117,12 +125,20 @@ impl LeaderState {
         observation
     }
 
-    fn explain(&self, now: Time, node: NodeId, disk: DiskKey, minimum: &UnmetMinimum) -> DiskBelowMinimum {
+    fn explain(
+        &self,
+        now: Time,
+        node: NodeId,
+        disk: DiskKey,
+        minimum: &UnmetMinimum,
+    ) -> DiskBelowMinimum {
         let named_disk = minimum.last_entry;
         let mut aggressors: Vec<OverGuaranteeDisk> = self
             .nodes
             .iter()
-            .filter_map(|(node, state)| Some((*node, &state.report.as_ref()?.0.disks_over_guarantee)))
+            .filter_map(|(node, state)| {
+                Some((*node, &state.report.as_ref()?.0.disks_over_guarantee))
+            })
             .flat_map(|(node, largest)| largest.iter().map(move |named_disk| (node, named_disk)))
             .map(|(node, named_disk)| OverGuaranteeDisk {
                 node,

@@ -7,7 +7,7 @@ use suimon_quantity::{PortId, Time};
 
 use crate::action::{FailoverAction, FailoverReason};
 use crate::event::FailoverEvent;
-use crate::state::{Adapter, Nic, DataPath, Stage, Vf};
+use crate::state::{Adapter, DataPath, Nic, Stage, Vf};
 use crate::{AdapterId, VfId};
 
 /// Times that govern the failover.

@@ -64,7 +64,12 @@ pub(crate) struct AddressEntry {
 
 impl AddressEntry {
     pub(crate) fn new(key: &AddressKey, slot: u16, stamp: u32) -> Self {
-        Self { word: key.mac_and_vlan | OCCUPIED, switch_index: key.switch_index, slot, renewed_tick: stamp }
+        Self {
+            word: key.mac_and_vlan | OCCUPIED,
+            switch_index: key.switch_index,
+            slot,
+            renewed_tick: stamp,
+        }
     }
 
     pub(crate) fn is_occupied(&self) -> bool {
@@ -90,7 +95,8 @@ impl AddressEntry {
 
     #[inline]
     fn matches(&self, key: &AddressKey) -> bool {
-        self.word & (OCCUPIED | KEY_BITS) == key.mac_and_vlan | OCCUPIED && self.switch_index == key.switch_index
+        self.word & (OCCUPIED | KEY_BITS) == key.mac_and_vlan | OCCUPIED
+            && self.switch_index == key.switch_index
     }
 }
 
@@ -213,7 +219,11 @@ impl AddressTable {
     }
 
     /// Returns the occupied entries of `count` buckets, starting with bucket `first`.
-    pub(crate) fn entries(&self, first: usize, count: usize) -> impl Iterator<Item = &AddressEntry> + '_ {
+    pub(crate) fn entries(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> impl Iterator<Item = &AddressEntry> + '_ {
         let buckets = self.buckets.iter().skip(first).take(count);
         buckets.flat_map(|bucket| &bucket.0).filter(|note| note.is_occupied())
     }

@@ -8,11 +8,11 @@ use suimon_quantity::{PortId, SwitchId};
 use thiserror::Error;
 
 use crate::addresses::duration_to_ticks;
+use crate::configured_addresses::ConfiguredAddresses;
 use crate::hash;
 use crate::key::AddressKey;
 use crate::spec::{AGEING_MAX, AGEING_MIN, MTU_MAX, MTU_MIN};
-use crate::statics::ConfiguredAddresses;
-use crate::tables::{NO_TRUNK, Ageing, NO_VLAN, Port, Switch};
+use crate::tables::{Ageing, NO_TRUNK, NO_VLAN, Port, Switch};
 use crate::vlan_set::number;
 use crate::{ForwardingPortSpec, PortRole, PortSlot, SwitchSpec, Tables, VlanMode, VlanSet};
 
@@ -230,7 +230,10 @@ fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, 
             other.id == uplink && other.switch == spec.switch && other.role == PortRole::Uplink
         };
         if !specs.iter().any(|other| is_way(&other)) {
-            return Err(TablesError::InvalidReachedByUplink { port: spec.id, reached_by_uplink: uplink });
+            return Err(TablesError::InvalidReachedByUplink {
+                port: spec.id,
+                reached_by_uplink: uplink,
+            });
         }
         reached.insert(spec.id, uplink);
     }
@@ -256,7 +259,10 @@ fn empty_switch(spec: &SwitchSpec) -> Switch {
         salt: hash::salt(spec.id),
         // An entry is up to `refresh` older than the last frame; one tick more, because both ends
         // of the interval are rounded down.
-        ageing: Ageing { refresh_ticks: refresh, expiry_ticks: ageing.saturating_add(refresh).saturating_add(1) },
+        ageing: Ageing {
+            refresh_ticks: refresh,
+            expiry_ticks: ageing.saturating_add(refresh).saturating_add(1),
+        },
         first_trunk_slot: 0,
         first_access_slot: 0,
         end_slot: 0,
@@ -384,7 +390,8 @@ fn address_table(
         let slot =
             reached_by.get(&port.id).and_then(|uplink| tables.slot(*uplink)).unwrap_or(*slot);
         if port.trunk_index == NO_TRUNK {
-            let key = AddressKey::new(switch.salt, port.switch_index, port.untagged_vlan, mac.to_u64());
+            let key =
+                AddressKey::new(switch.salt, port.switch_index, port.untagged_vlan, mac.to_u64());
             addresses.insert_access(&key, slot);
         } else {
             let key = AddressKey::new(switch.salt, port.switch_index, 0, mac.to_u64());
@@ -401,7 +408,10 @@ fn fingerprint(tables: &Tables, bound: &[Owner]) -> u64 {
     let mut sum = fold(tables.switches.len() as u64, tables.ports.len() as u64);
     for switch in &tables.switches {
         sum = fold(sum, u64::from(switch.id.0));
-        sum = fold(sum, u64::from(switch.ageing.refresh_ticks) << 32 | u64::from(switch.ageing.expiry_ticks));
+        sum = fold(
+            sum,
+            u64::from(switch.ageing.refresh_ticks) << 32 | u64::from(switch.ageing.expiry_ticks),
+        );
     }
     for port in &tables.ports {
         sum = fold(sum, u64::from(port.id.0) << 32 | u64::from(port.trunk_index));

@@ -40,7 +40,10 @@ fn contradictions_are_refused() {
         assert_eq!(Tables::build(&[switch], &[]).unwrap_err(), error);
     }
     let many: Vec<_> = (0..=65_535).map(port).collect();
-    assert_eq!(refused(&many), TablesError::TooManyObjects { kind: "ports", count: 65_536, max: 65_535 });
+    assert_eq!(
+        refused(&many),
+        TablesError::TooManyObjects { kind: "ports", count: 65_536, max: 65_535 }
+    );
 }
 
 #[test]

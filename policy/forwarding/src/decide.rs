@@ -79,7 +79,8 @@ impl Forwarder {
     ) {
         self.adopt(tables);
         let port = tables.port(ingress);
-        let Some((port, switch)) = port.and_then(|port| Some((port, tables.switch(port.switch_index)?)))
+        let Some((port, switch)) =
+            port.and_then(|port| Some((port, tables.switch(port.switch_index)?)))
         else {
             verdicts.fill(Verdict::Drop(DropReason::PortGone));
             return;
@@ -124,7 +125,9 @@ impl Forwarder {
                     continue;
                 }
                 if let Some(entry) = hashes.get_mut(count) {
-                    *entry = AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, address).hash;
+                    *entry =
+                        AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, address)
+                            .hash;
                     count += 1;
                 }
             }
@@ -175,7 +178,8 @@ impl Forwarder {
             return Err(DropReason::LinkLocal);
         }
         if !is_own {
-            let key = AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, flow.source);
+            let key =
+                AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, flow.source);
             let owner = batch.tables.configured_slot(&key);
             match owner.and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key)?,
@@ -192,7 +196,8 @@ impl Forwarder {
         if flow.destination & GROUP != 0 {
             return Ok(Decision::Flood(VlanId::new(vlan), FloodKind::Group));
         }
-        let key = AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, flow.destination);
+        let key =
+            AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, flow.destination);
         let Some(egress) = self.locate(batch, &key) else {
             return Ok(Decision::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
         };
@@ -216,7 +221,8 @@ impl Forwarder {
             return Some(slot);
         }
         let (_, note) = self.addresses.find(key)?;
-        let is_waiting = age_in_ticks(batch.tick, note.renewed_tick) <= batch.switch.ageing.expiry_ticks;
+        let is_waiting =
+            age_in_ticks(batch.tick, note.renewed_tick) <= batch.switch.ageing.expiry_ticks;
         is_waiting.then_some(PortSlot(note.slot))
     }
 }

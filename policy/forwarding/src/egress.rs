@@ -62,7 +62,12 @@ impl Tables {
     /// that carry the VLAN. Excluded are the ingress port, isolated ports if the ingress port is
     /// isolated, and for an unknown unicast ports restricted to their configured address.
     #[inline]
-    pub fn flood_members(&self, ingress: PortSlot, vlan: Option<VlanId>, kind: FloodKind) -> FloodMembers<'_> {
+    pub fn flood_members(
+        &self,
+        ingress: PortSlot,
+        vlan: Option<VlanId>,
+        kind: FloodKind,
+    ) -> FloodMembers<'_> {
         let vlan = number(vlan);
         let mut flood = FloodMembers {
             tables: self,

@@ -6,11 +6,13 @@ use std::collections::VecDeque;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-use crate::addresses::{AddressTable, AddressEntry, Position, age_in_ticks, ticks_to_duration, time_to_tick};
+use crate::addresses::{
+    AddressEntry, AddressTable, Position, age_in_ticks, ticks_to_duration, time_to_tick,
+};
 use crate::batch::Batch;
 use crate::key::AddressKey;
 use crate::learned::{AddressSighting, LearnedAddress};
-use crate::moves::MoveBudget;
+use crate::move_budget::MoveBudget;
 use crate::tables::{Ageing, Port};
 use crate::vlan_set::number;
 use crate::{DropReason, PortSlot, Tables};
@@ -39,7 +41,7 @@ pub struct Forwarder {
     pub(crate) addresses: AddressTable,
     /// Number of learned addresses of each port, by slot.
     counts: Vec<u32>,
-    /// Budget for address moves to each port, by slot.
+    /// Budget for address move_budget to each port, by slot.
     moves: Vec<MoveBudget>,
     announcements: VecDeque<AddressSighting>,
     adopted: AdoptedTables,
@@ -185,7 +187,8 @@ impl Forwarder {
         let tick = time_to_tick(now);
         self.addresses.retain(self.sweep_bucket, SWEEP_BUCKETS, |note| {
             let ageing = switches.get(usize::from(note.switch_index)).map(|(_, ageing)| *ageing);
-            let is_retained = ageing.is_some_and(|ageing| age_in_ticks(tick, note.renewed_tick) <= ageing.expiry_ticks);
+            let is_retained = ageing
+                .is_some_and(|ageing| age_in_ticks(tick, note.renewed_tick) <= ageing.expiry_ticks);
             if !is_retained {
                 release(counts, note.slot);
             }
@@ -258,7 +261,8 @@ impl Forwarder {
         match self.addresses.find(key) {
             Some((_, note))
                 if note.slot == batch.ingress.0
-                    && age_in_ticks(batch.tick, note.renewed_tick) < batch.switch.ageing.refresh_ticks
+                    && age_in_ticks(batch.tick, note.renewed_tick)
+                        < batch.switch.ageing.refresh_ticks
                     && !note.is_unannounced() => {}
             _ if batch.tables.is_bound_to_other_nic(key, batch.ingress) => {
                 return Err(DropReason::SpoofedSource);
@@ -317,7 +321,14 @@ impl Forwarder {
         }
     }
 
-    fn insert(&mut self, key: &AddressKey, slot: PortSlot, port: &Port, stamp: u32, now: Time) -> bool {
+    fn insert(
+        &mut self,
+        key: &AddressKey,
+        slot: PortSlot,
+        port: &Port,
+        stamp: u32,
+        now: Time,
+    ) -> bool {
         let Some(count) = self.counts.get_mut(slot.index()) else { return false };
         if *count >= port.learned_addresses_max {
             return false;

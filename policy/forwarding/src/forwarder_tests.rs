@@ -196,7 +196,10 @@ fn a_lower_bound_applies_to_learned_addresses() {
     for n in 0..10 {
         send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(n));
     }
-    forwarder.handle_tables(&tables(&[ForwardingPortSpec { learned_addresses_max: 3, ..port(5) }, port(9)]));
+    forwarder.handle_tables(&tables(&[
+        ForwardingPortSpec { learned_addresses_max: 3, ..port(5) },
+        port(9),
+    ]));
     assert_eq!(forwarder.len(), 3);
 }
 

@@ -26,30 +26,30 @@
 mod addresses;
 mod batch;
 mod build;
+mod configured_addresses;
 mod decide;
 mod egress;
 mod forwarder;
 mod hash;
 mod key;
 mod learned;
-mod limit;
-mod moves;
+mod move_budget;
+mod rate_limit;
 mod slot;
 mod spec;
-mod statics;
 mod tables;
 mod verdict;
 mod vlan_set;
 
 pub use build::TablesError;
-pub use egress::{FloodMembers, FloodMember, TagRule};
+pub use egress::{FloodMember, FloodMembers, TagRule};
 pub use forwarder::Forwarder;
 pub use learned::{AddressSighting, LearnedAddress};
-pub use limit::{RateLimit, RateLimitState};
+pub use rate_limit::{RateLimit, RateLimitState};
 pub use slot::PortSlot;
 pub use spec::{
-    AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_ADDRESSES_MAX_DEFAULT, MTU_MAX,
-    MTU_MIN, PortRole, SwitchSpec, VlanMode,
+    AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_ADDRESSES_MAX_DEFAULT,
+    MTU_MAX, MTU_MIN, PortRole, SwitchSpec, VlanMode,
 };
 pub use tables::Tables;
 pub use verdict::{DropReason, FloodKind, Verdict};

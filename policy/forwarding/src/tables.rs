@@ -3,9 +3,9 @@
 use suimon_frame::{MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId};
 
+use crate::configured_addresses::ConfiguredAddresses;
 use crate::key::AddressKey;
 use crate::slot::PortSlot;
-use crate::statics::ConfiguredAddresses;
 use crate::verdict::DropReason;
 
 /// Value of `Port::trunk` for an access port.
@@ -113,8 +113,12 @@ impl Tables {
     ) -> Option<PortSlot> {
         let index = self.switches.binary_search_by_key(&switch, |switch| switch.id).ok()?;
         let index = u16::try_from(index).ok()?;
-        let key =
-            AddressKey::new(self.switch(index)?.salt, index, crate::vlan_set::number(vlan), mac.to_u64());
+        let key = AddressKey::new(
+            self.switch(index)?.salt,
+            index,
+            crate::vlan_set::number(vlan),
+            mac.to_u64(),
+        );
         self.configured_slot(&key)
     }
 
@@ -135,7 +139,11 @@ impl Tables {
 
     #[inline]
     pub(crate) fn carries_number(&self, port: &Port, vlan: u16) -> bool {
-        if port.trunk_index == NO_TRUNK { port.untagged_vlan == vlan } else { self.trunk_carries(port, vlan) }
+        if port.trunk_index == NO_TRUNK {
+            port.untagged_vlan == vlan
+        } else {
+            self.trunk_carries(port, vlan)
+        }
     }
 
     #[inline]
@@ -186,14 +194,18 @@ impl Tables {
     #[inline]
     pub(crate) fn configured_slot(&self, key: &AddressKey) -> Option<PortSlot> {
         let slot = self.configured_addresses.access_port(key);
-        slot.or_else(|| self.trunk_slot(&self.configured_addresses, key, |switch| switch.has_trunk_address))
+        slot.or_else(|| {
+            self.trunk_slot(&self.configured_addresses, key, |switch| switch.has_trunk_address)
+        })
     }
 
     /// Returns true if the port at `slot` is a NIC and the address is bound to another one.
     pub(crate) fn is_bound_to_other_nic(&self, key: &AddressKey, slot: PortSlot) -> bool {
         let owner = || {
             let owner = self.bound_addresses.access_port(key);
-            owner.or_else(|| self.trunk_slot(&self.bound_addresses, key, |switch| switch.has_trunk_bound_address))
+            owner.or_else(|| {
+                self.trunk_slot(&self.bound_addresses, key, |switch| switch.has_trunk_bound_address)
+            })
         };
         let is_nic = self.port(slot).is_some_and(|port| port.is_nic);
         is_nic && owner().is_some_and(|owner| owner != slot)

@@ -30,11 +30,18 @@ impl PortKind {
     /// Returns true if frames in this direction are received by the port's user: the guest at a
     /// NIC, the data plane at an uplink.
     pub const fn is_receive_direction(self, side: FrameDirection) -> bool {
-        matches!((self, side), (Self::Nic, FrameDirection::Egress) | (Self::Uplink, FrameDirection::Ingress))
+        matches!(
+            (self, side),
+            (Self::Nic, FrameDirection::Egress) | (Self::Uplink, FrameDirection::Ingress)
+        )
     }
 
     /// Returns the operator's switch that controls a capability in this direction.
-    pub const fn toggle_for(self, side: FrameDirection, capability: OffloadCapability) -> OffloadToggle {
+    pub const fn toggle_for(
+        self,
+        side: FrameDirection,
+        capability: OffloadCapability,
+    ) -> OffloadToggle {
         match (capability, self.is_receive_direction(side)) {
             (OffloadCapability::Checksum, false) => OffloadToggle::TxChecksum,
             (OffloadCapability::Checksum, true) => OffloadToggle::RxChecksum,

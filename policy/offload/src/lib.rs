@@ -20,14 +20,14 @@
 
 mod device;
 mod effective;
+mod egress_step;
 mod performer;
-mod plan;
 mod reason;
 mod toggles;
 
 pub use device::{DeviceFeature, DeviceFeatures, FeatureState};
-pub use effective::{EffectiveOffloads, PortKind, FrameDirection, effective_offloads};
+pub use effective::{EffectiveOffloads, FrameDirection, PortKind, effective_offloads};
+pub use egress_step::{EgressStep, egress_step};
 pub use performer::{Performer, PerformerChoice, is_supported, performer, performer_at_device};
-pub use plan::{EgressStep, egress_step};
 pub use reason::{CapabilityStatus, OffloadCapability, OffloadReason};
 pub use toggles::{OffloadToggle, OffloadToggles};

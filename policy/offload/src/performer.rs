@@ -1,7 +1,7 @@
 //! Component that performs the work of an offload capability.
 
 use crate::DeviceFeature as Feature;
-use crate::{CapabilityStatus, DeviceFeatures, OffloadCapability, PortKind, FrameDirection};
+use crate::{CapabilityStatus, DeviceFeatures, FrameDirection, OffloadCapability, PortKind};
 
 /// Component that does the work of an offload (checksums, segmentation, coalescing) when a frame
 /// requires it.
@@ -58,10 +58,14 @@ pub fn performer_at_device(
     let without_feature = |performer| PerformerChoice { performer, deciding_feature: None };
     match (finding.capability, side, finding.is_on()) {
         (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
-        | (_, FrameDirection::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
+        | (_, FrameDirection::Egress, false) => {
+            without_feature(performer(PortKind::Uplink, side, finding))
+        }
         (_, FrameDirection::Egress, true) => transmit_performer(finding.capability, device),
         // The data plane ignores the device's checksum verification: the receiver verifies.
-        (OffloadCapability::Checksum, FrameDirection::Ingress, false) => without_feature(Performer::Guest),
+        (OffloadCapability::Checksum, FrameDirection::Ingress, false) => {
+            without_feature(Performer::Guest)
+        }
         (OffloadCapability::Checksum, FrameDirection::Ingress, true) => PerformerChoice {
             performer: if is_active(device, Feature::RxChecksum) {
                 Performer::Nic
@@ -77,7 +81,11 @@ pub fn performer_at_device(
 
 /// Returns true if `device` supports the work of `capability` in this direction, whether it is
 /// switched on or off.
-pub fn is_supported(side: FrameDirection, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
+pub fn is_supported(
+    side: FrameDirection,
+    capability: OffloadCapability,
+    device: &DeviceFeatures,
+) -> bool {
     let any_supported =
         |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
     match (capability, side) {
@@ -89,7 +97,9 @@ pub fn is_supported(side: FrameDirection, capability: OffloadCapability, device:
                 || (any_supported(&[Feature::TxChecksumIpv4])
                     && any_supported(&[Feature::TxChecksumIpv6]))
         }
-        (OffloadCapability::Checksum, FrameDirection::Ingress) => any_supported(&[Feature::RxChecksum]),
+        (OffloadCapability::Checksum, FrameDirection::Ingress) => {
+            any_supported(&[Feature::RxChecksum])
+        }
         (_, FrameDirection::Ingress) => any_supported(coalescing_features(capability)),
         (_, FrameDirection::Egress) => {
             segmentation_feature(capability).is_some_and(|feature| any_supported(&[feature]))

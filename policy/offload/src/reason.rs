@@ -72,7 +72,9 @@ impl fmt::Display for OffloadReason {
             Self::On => f.write_str("on"),
             Self::NotNegotiated => f.write_str("not negotiated by the guest"),
             Self::SwitchedOff { toggle: switch } => write!(f, "switched off by {switch}"),
-            Self::RequiresOther { required: other } => write!(f, "needs {other}, which is not in use"),
+            Self::RequiresOther { required: other } => {
+                write!(f, "needs {other}, which is not in use")
+            }
             Self::NotInVirtio => {
                 f.write_str("virtio-net has no offload of the IPv4 header checksum")
             }

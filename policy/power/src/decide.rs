@@ -48,7 +48,12 @@ impl PlanRequirement {
         Self { scope, kind, description: required, settings, unavailable: None }
     }
 
-    fn unavailable(scope: Scope, kind: SettingKind, required: String, reason: UnavailableReason) -> Self {
+    fn unavailable(
+        scope: Scope,
+        kind: SettingKind,
+        required: String,
+        reason: UnavailableReason,
+    ) -> Self {
         Self { scope, kind, description: required, settings: Vec::new(), unavailable: Some(reason) }
     }
 }
@@ -291,7 +296,13 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<PlanRequirement>) {
             name: shallowest.name.clone(),
             latency_us: shallowest.latency_us,
         });
-    targets.push(PlanRequirement { scope, kind, description: required, settings, unavailable: why_not });
+    targets.push(PlanRequirement {
+        scope,
+        kind,
+        description: required,
+        settings,
+        unavailable: why_not,
+    });
 }
 
 fn is_offered(offered: &[String], value: &str) -> bool {

@@ -26,7 +26,7 @@
 
 mod decide;
 mod energy;
-mod machine;
+mod host_power_settings;
 mod plan;
 mod reconcile;
 mod setting;
@@ -34,8 +34,10 @@ mod unavailable;
 
 pub use decide::{PlanRequirement, RequiredSetting, Scope, plan_requirements};
 pub use energy::{EnergyMeter, ZoneEnergy, ZoneReading};
-pub use machine::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo};
+pub use host_power_settings::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo};
 pub use plan::{DataPlaneSettings, PowerPlan, PowerSpec};
-pub use reconcile::{ExternalChange, OverwritePolicy, Reconciliation, SettingRecords, SettingRecord, reconcile};
+pub use reconcile::{
+    ExternalChange, OverwritePolicy, Reconciliation, SettingRecord, SettingRecords, reconcile,
+};
 pub use setting::{SettingId, SettingKind, TurboFile};
 pub use unavailable::UnavailableReason;

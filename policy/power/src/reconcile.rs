@@ -27,7 +27,8 @@ impl SettingRecord {
     /// and read, the value that the driver rounded to is unknown; any value then counts for a
     /// setting that drivers round.
     fn is_ours(&self, id: SettingId, value: &str) -> bool {
-        let is_unread = self.read_back_value.is_none() && id.may_be_rounded() && value != self.original_value;
+        let is_unread =
+            self.read_back_value.is_none() && id.may_be_rounded() && value != self.original_value;
         self.written_value == value || self.read_back_value.as_deref() == Some(value) || is_unread
     }
 
@@ -171,8 +172,14 @@ impl Reconciliation {
             // The setting has its original value, which is the required one: no record is needed.
         } else if now == value || record.fulfils(id, value, &now) {
             let found = Some(now);
-            self.records
-                .insert(id, SettingRecord { written_value: value.to_owned(), read_back_value: found, ..record.clone() });
+            self.records.insert(
+                id,
+                SettingRecord {
+                    written_value: value.to_owned(),
+                    read_back_value: found,
+                    ..record.clone()
+                },
+            );
         } else if record.is_ours(id, &now)
             || now == record.original_value
             || treatment == Treatment::OverwriteOnly
@@ -190,7 +197,14 @@ impl Reconciliation {
 
     fn write(&mut self, id: SettingId, value: &str, before: String) {
         let written = value.to_owned();
-        self.records.insert(id, SettingRecord { original_value: before, written_value: written.clone(), read_back_value: None });
+        self.records.insert(
+            id,
+            SettingRecord {
+                original_value: before,
+                written_value: written.clone(),
+                read_back_value: None,
+            },
+        );
         self.writes.push(RequiredSetting { id, value: written });
     }
 
@@ -215,7 +229,12 @@ impl Reconciliation {
 }
 
 fn external_changes(id: SettingId, record: &SettingRecord, now: String) -> ExternalChange {
-    ExternalChange { id, original_value: record.original_value.clone(), written_by_daemon: record.written_value.clone(), current_value: now }
+    ExternalChange {
+        id,
+        original_value: record.original_value.clone(),
+        written_by_daemon: record.written_value.clone(),
+        current_value: now,
+    }
 }
 
 /// Sorts writes such that the kernel accepts each: turbo, governors, preferences, frequencies, idle

@@ -87,7 +87,9 @@ impl SettingId {
             Self::Preference(policy) => of_policy(policy, "energy_performance_preference"),
             Self::FrequencyMax(policy) => of_policy(policy, "scaling_max_freq"),
             Self::FrequencyMin(policy) => of_policy(policy, "scaling_min_freq"),
-            Self::IdleStateDisable { cpu, state } => format!("{CPUS}cpu{cpu}/cpuidle/state{state}/disable"),
+            Self::IdleStateDisable { cpu, state } => {
+                format!("{CPUS}cpu{cpu}/cpuidle/state{state}/disable")
+            }
         }
     }
 

@@ -4,8 +4,8 @@
 
 use suimon_quantity::Time;
 
-use crate::at_workers::{WorkerInFlight, at_least_zero};
-use crate::{DiskSlot, RequestPhase, StoreScheduler, DiskUnscheduledTime, WorkerTime};
+use crate::worker_in_flight::{WorkerInFlight, at_least_zero};
+use crate::{DiskSlot, DiskUnscheduledTime, RequestPhase, StoreScheduler, WorkerTime};
 
 fn signed(requests: u32) -> i32 {
     i32::try_from(requests).unwrap_or(i32::MAX)
@@ -41,12 +41,15 @@ impl StoreScheduler {
         }
         let mut in_flight = 0;
         for disk in &mut self.disks {
-            let held_by = self.flows.get(disk.flow_index as usize).and_then(|flow| flow.throttled_by);
+            let held_by =
+                self.flows.get(disk.flow_index as usize).and_then(|flow| flow.throttled_by);
             disk.account(now, held_by.unwrap_or(self.contention));
-            (disk.is_accounted_by_workers, disk.in_flight_at_workers) = (true, signed(disk.in_flight));
+            (disk.is_accounted_by_workers, disk.in_flight_at_workers) =
+                (true, signed(disk.in_flight));
             in_flight += disk.in_flight;
         }
-        self.worker_in_flight = Some(WorkerInFlight { in_flight: signed(in_flight), depth: in_flight });
+        self.worker_in_flight =
+            Some(WorkerInFlight { in_flight: signed(in_flight), depth: in_flight });
     }
 
     /// Switches back to accounting by the scheduler, for all requests from `now` on.
@@ -56,7 +59,8 @@ impl StoreScheduler {
             flow.set_accounted_by_workers(now, false);
         }
         for disk in &mut self.disks {
-            let held_by = self.flows.get(disk.flow_index as usize).and_then(|flow| flow.throttled_by);
+            let held_by =
+                self.flows.get(disk.flow_index as usize).and_then(|flow| flow.throttled_by);
             disk.account(now, held_by.unwrap_or(self.contention));
             (disk.is_accounted_by_workers, disk.in_flight_at_workers) = (false, 0);
         }

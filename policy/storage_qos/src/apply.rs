@@ -5,10 +5,10 @@ use suimon_quantity::{DiskId, Time};
 use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::history::History;
-use crate::watch::MinimumMonitor;
+use crate::minimum_monitor::MinimumMonitor;
 use crate::{
-    ConfigStep, DISKS_MAX, DiskSlot, FlowSlot, Limits, LimitsOwner, PolicyId, PolicyShare, QueueCause,
-    StoreScheduler,
+    ConfigStep, DISKS_MAX, DiskSlot, FlowSlot, Limits, LimitsOwner, PolicyId, PolicyShare,
+    QueueCause, StoreScheduler,
 };
 
 /// Maximum number of flows: one for each disk, and the same number of policies.
@@ -24,7 +24,9 @@ impl StoreScheduler {
     /// disk.
     pub fn apply(&mut self, now: Time, change: ConfigStep) -> Vec<u32> {
         match change {
-            ConfigStep::SetFlow { flow, owner: holder, limits } => self.set_flow(now, flow, holder, limits),
+            ConfigStep::SetFlow { flow, owner: holder, limits } => {
+                self.set_flow(now, flow, holder, limits)
+            }
             ConfigStep::SetDisk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             ConfigStep::RemoveDisk(slot) => return self.remove_disk(now, slot),
             ConfigStep::RemoveFlow(flow) => self.remove_flow(now, flow),

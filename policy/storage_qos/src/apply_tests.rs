@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 
 use crate::{
-    Burst, Capacity, ConfigStep, DiskSlot, FlowSlot, Limits, LimitsOwner, LimitsSource, NextAction, PolicyId,
-    PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, SubmitOutcome,
-    Weight,
+    Burst, Capacity, ConfigStep, DiskSlot, FlowSlot, Limits, LimitsOwner, LimitsSource, NextAction,
+    PolicyId, PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError,
+    SubmitOutcome, Weight,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -276,7 +276,10 @@ fn an_undone_request_is_neither_counted_nor_charged() {
     let later = now + Duration::from_secs(1);
     scheduler.observe(later);
     let view = scheduler.view(later, slot).unwrap();
-    assert_eq!((view.short.delivered_operations, view.short.demanded_operations, view.in_flight), (0, 0, 0));
+    assert_eq!(
+        (view.short.delivered_operations, view.short.demanded_operations, view.in_flight),
+        (0, 0, 0)
+    );
     assert_eq!((scheduler.in_flight(), scheduler.device_latency_ns()), (0, 0));
     assert_eq!(scheduler.time_of(slot).completed_requests, 0);
 }

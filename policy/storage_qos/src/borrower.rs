@@ -1,7 +1,7 @@
 //! A worker's part of the scheduling of a store that several workers use: it dispatches requests
 //! that the store's budget grants.
 
-mod late;
+mod late_grant;
 mod sharing;
 
 use core::time::Duration;
@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
-use crate::records::{Fifo, QueuedRequests, RequestCharge};
+use crate::queued_requests::{Fifo, QueuedRequests, RequestCharge};
 use crate::worker_time::{ALL_DISKS_INTERVAL_MIN, LocalRequests, REPORT_INTERVAL_MAX};
 use crate::{
-    Completion, DISKS_MAX, DiskSlot, GrantKind, WorkerReport, NextAction, Normalization, RequestPhase,
-    RequestedGrant, ReturnedGrant, SubmitError, SubmitOutcome, DiskUnscheduledTime, WorkerGrant,
+    Completion, DISKS_MAX, DiskSlot, DiskUnscheduledTime, GrantKind, NextAction, Normalization,
+    RequestPhase, RequestedGrant, ReturnedGrant, SubmitError, SubmitOutcome, WorkerGrant,
+    WorkerReport,
 };
 
 /// Time after which the worker returns an unused loan to the budget.
@@ -202,7 +203,9 @@ impl Borrower {
                 Some(record)
             });
             match next {
-                Some(record) => return NextAction::Dispatch { disk: DiskSlot(slot), tag: record.tag },
+                Some(record) => {
+                    return NextAction::Dispatch { disk: DiskSlot(slot), tag: record.tag };
+                }
                 None => self.ready.pop_front(),
             };
         }
@@ -276,7 +279,9 @@ impl Borrower {
                 queue.ahead_bytes = bytes;
                 queue.ahead_since = now;
             }
-            GrantKind::LoanRefused => queue.loans_requested = queue.loans_requested.saturating_sub(1),
+            GrantKind::LoanRefused => {
+                queue.loans_requested = queue.loans_requested.saturating_sub(1)
+            }
             GrantKind::QueuedRequestRefused(bytes) if queue.waiting > queue.granted => {
                 self.report.queued_requests.push(RequestedGrant { disk: grant.disk, bytes });
             }

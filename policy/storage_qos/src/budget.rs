@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::{Time, WorkerId};
 
-use crate::at_workers::at_least_zero;
 use crate::disk::Disk;
-use crate::records::RequestCharge;
+use crate::queued_requests::RequestCharge;
+use crate::worker_in_flight::at_least_zero;
 use crate::{
-    Borrower, CapacityEstimate, ConfigStep, CompletedRequests, Completion, DISKS_MAX, DiskQosStatus, DiskSlot,
-    GrantKind, WorkerReport, NextAction, StoreEvent, StoreScheduler, StoreSpec, SubmitOutcome, WorkerGrant,
+    Borrower, CapacityEstimate, CompletedRequests, Completion, ConfigStep, DISKS_MAX,
+    DiskQosStatus, DiskSlot, GrantKind, NextAction, StoreEvent, StoreScheduler, StoreSpec,
+    SubmitOutcome, WorkerGrant, WorkerReport,
 };
 
 /// Budget of a store: the only scheduler for the requests of all workers. Workers report queued and
@@ -95,8 +96,10 @@ impl StoreBudget {
                 Some(worker.0.into())
             });
         }
-        let of_disk =
-            |disk: &Disk| WorkerRequests { granted: disk.in_flight, at_worker: disk.in_flight_at_workers };
+        let of_disk = |disk: &Disk| WorkerRequests {
+            granted: disk.in_flight,
+            at_worker: disk.in_flight_at_workers,
+        };
         let disks = scheduler.disks.iter().map(of_disk).collect();
         let grants = WorkerGrants { in_flight: scheduler.in_flight(), disks, is_absent: false };
         let workers = BTreeMap::from([(worker, grants)]);
@@ -142,7 +145,8 @@ impl StoreBudget {
         for &Completion { disk, operation, bytes, latency } in &report.completions {
             let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
             let latency_ns = latency.map(ns);
-            let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
+            let completed =
+                CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
             self.scheduler.handle_completed_requests(now, disk, completed);
         }
         for returned in &report.returned_grants {
@@ -153,7 +157,10 @@ impl StoreBudget {
         if let Some(grants) = self.workers.get_mut(&from) {
             grants.in_flight = grants.in_flight.saturating_sub(ended_requests);
             report.completions.iter().for_each(|completion| grants.end(completion.disk, 1));
-            report.returned_grants.iter().for_each(|returned| grants.end(returned.disk, returned.requests));
+            report
+                .returned_grants
+                .iter()
+                .for_each(|returned| grants.end(returned.disk, returned.requests));
             for time in &report.times {
                 let is_known = self.scheduler.disks.len() > time.disk.0 as usize;
                 if let Some(requests) = grants.of(time.disk).filter(|_| is_known) {
@@ -167,17 +174,14 @@ impl StoreBudget {
                 Ok(SubmitOutcome::Queued) => {}
                 Err(_) => {
                     let kind = GrantKind::QueuedRequestRefused(request.bytes);
-                    self.granted.push_back(WorkerGrant {
-                        worker: from,
-                        disk: request.disk,
-                        kind,
-                    });
+                    self.granted.push_back(WorkerGrant { worker: from, disk: request.disk, kind });
                 }
             }
         }
         for request in &report.loan_requests {
             let is_lent = self.scheduler.try_dispatch(now, request.disk, request.bytes);
-            let kind = if is_lent { GrantKind::Loan(request.bytes) } else { GrantKind::LoanRefused };
+            let kind =
+                if is_lent { GrantKind::Loan(request.bytes) } else { GrantKind::LoanRefused };
             if is_lent {
                 self.count(from, request.disk);
             }
@@ -262,7 +266,12 @@ impl StoreBudget {
         let before = self.scheduler.in_flight();
         for (slot, requests) in (0..).map(DiskSlot).zip(grants.disks) {
             if requests.granted > 0 {
-                self.scheduler.refund_requests(now, slot, requests.granted, RequestCharge::default());
+                self.scheduler.refund_requests(
+                    now,
+                    slot,
+                    requests.granted,
+                    RequestCharge::default(),
+                );
             }
             self.scheduler.subtract_worker_requests(slot, requests.at_worker);
         }
@@ -307,7 +316,11 @@ impl StoreBudget {
                 }
             }
         }
-        self.granted.push_back(WorkerGrant { worker: processor, disk, kind: GrantKind::QueuedRequests(1) });
+        self.granted.push_back(WorkerGrant {
+            worker: processor,
+            disk,
+            kind: GrantKind::QueuedRequests(1),
+        });
     }
 }
 

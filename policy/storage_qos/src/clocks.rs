@@ -5,9 +5,9 @@ use suimon_quantity::Time;
 
 use crate::disk::Disk;
 use crate::flow::Flow;
-use crate::pace::{FixedNs, fixed_from_time};
-use crate::records::RequestCharge;
+use crate::queued_requests::RequestCharge;
 use crate::run::RequestRun;
+use crate::unit_time::{FixedNs, fixed_from_time};
 
 /// Virtual time from which all virtual times are reset to avoid an overflow.
 const VIRTUAL_MAX: u64 = 1 << 62;
@@ -54,7 +54,11 @@ impl Clocks {
         flow.demanded_operations = flow.demanded_operations.wrapping_add(demanded);
         flow.cost_max = flow.cost_max.max(run.charge_per_request.cost);
         flow.served_virtual_time = flow.served_virtual_time.max(self.virtual_time);
-        flow.charge_share(run.total_charge.cost - run.charge_per_request.cost, self.virtual_time, false);
+        flow.charge_share(
+            run.total_charge.cost - run.charge_per_request.cost,
+            self.virtual_time,
+            false,
+        );
         self.virtual_time = flow.served_virtual_time;
         flow.charge_share(run.charge_per_request.cost, self.virtual_time, false);
         if let Some(minimum) = &mut flow.minimum {

@@ -2,7 +2,13 @@ use super::*;
 
 /// Simulates a device that takes `least_ns` for each of up to `servers` requests at a time, and
 /// longer for more. Returns the depth after `completions` completions.
-fn served(depth: &mut DepthController, now: &mut Time, least_ns: u64, servers: u64, completions: u32) -> u32 {
+fn served(
+    depth: &mut DepthController,
+    now: &mut Time,
+    least_ns: u64,
+    servers: u64,
+    completions: u32,
+) -> u32 {
     for _ in 0..completions {
         let limit = u64::from(depth.limit());
         let latency_ns = least_ns * limit.div_ceil(servers);

@@ -2,10 +2,10 @@
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::at_workers::at_least_zero;
 use crate::history::{DiskQosCounters, DiskTotals};
 use crate::phase::Phases;
-use crate::records::Fifo;
+use crate::queued_requests::Fifo;
+use crate::worker_in_flight::at_least_zero;
 use crate::{QueueCause, RequestPhase};
 
 /// Disk in the scheduler. The field order is the memory layout: the first cache line contains the
@@ -74,7 +74,11 @@ impl Disk {
     /// Returns the number of requests in flight; workers that borrow have reported it. Loans
     /// (grants for future requests) are not counted.
     pub(crate) fn in_flight_for_report(&self) -> u32 {
-        if self.is_accounted_by_workers { at_least_zero(self.in_flight_at_workers) } else { self.in_flight }
+        if self.is_accounted_by_workers {
+            at_least_zero(self.in_flight_at_workers)
+        } else {
+            self.in_flight
+        }
     }
 
     /// Returns the number of requests in flight; `None` if workers account for their time.
@@ -125,8 +129,23 @@ impl Disk {
 
     /// Returns the counters of operations and queueing up to `now`. `cause` is the cause for which
     /// the disk's requests are queued, `busy_ns` the busy time of the disk's flow.
-    pub(crate) fn qos_counters(&self, now: Time, cause: QueueCause, busy_ns: u64) -> DiskQosCounters {
-        let DiskTotals { demanded_operations: demanded, delivered_operations: delivered, queue_time: waits, .. } = self.totals_at(now, cause);
-        DiskQosCounters { demanded_operations: demanded, delivered_operations: delivered, queue_time: waits, busy_ns }
+    pub(crate) fn qos_counters(
+        &self,
+        now: Time,
+        cause: QueueCause,
+        busy_ns: u64,
+    ) -> DiskQosCounters {
+        let DiskTotals {
+            demanded_operations: demanded,
+            delivered_operations: delivered,
+            queue_time: waits,
+            ..
+        } = self.totals_at(now, cause);
+        DiskQosCounters {
+            demanded_operations: demanded,
+            delivered_operations: delivered,
+            queue_time: waits,
+            busy_ns,
+        }
     }
 }

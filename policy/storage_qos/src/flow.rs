@@ -5,13 +5,13 @@ use core::time::Duration;
 
 use suimon_quantity::{Iops, Time};
 
-use crate::gate::CapMeter;
+use crate::cap_meter::CapMeter;
 use crate::heap::Heap;
 use crate::history::{DispatchCounters, FlowTotals, GuaranteedCounter};
 use crate::meter::Meter;
 use crate::minimum::MinimumMeter;
-use crate::pace::FixedNs;
-use crate::records::RequestCharge;
+use crate::queued_requests::RequestCharge;
+use crate::unit_time::FixedNs;
 use crate::{Limits, LimitsOwner, PolicyShare, QueueCause};
 
 /// Increase of a flow's virtual time for one operation at weight 1.
@@ -211,7 +211,8 @@ impl Flow {
     /// longest.
     pub(crate) fn longest_throttle_cause(&self) -> QueueCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
-        let operations = operations.map(|meter| meter.next_permitted_at()).max().unwrap_or(Time::ZERO);
+        let operations =
+            operations.map(|meter| meter.next_permitted_at()).max().unwrap_or(Time::ZERO);
         if self.is_shared {
             QueueCause::SharedPolicy
         } else if self.bandwidth.is_some_and(|meter| meter.next_permitted_at() > operations) {
@@ -264,7 +265,8 @@ impl Flow {
     /// Recomputes the time from which the maximums permit the next request.
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
-        self.permitted_at = meters.map(|meter| meter.next_permitted_at()).max().unwrap_or(Time::ZERO);
+        self.permitted_at =
+            meters.map(|meter| meter.next_permitted_at()).max().unwrap_or(Time::ZERO);
         self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
@@ -388,9 +390,17 @@ impl Flow {
     pub(crate) fn totals(&self) -> FlowTotals {
         let mut guaranteed = self.guaranteed;
         guaranteed.update(self.limits.min_iops, self.busy_ns);
-        let Self { demanded_operations: demanded, delivered_operations: delivered, busy_ns, .. } = *self;
+        let Self {
+            demanded_operations: demanded, delivered_operations: delivered, busy_ns, ..
+        } = *self;
         let rounds = DispatchCounters::default();
-        FlowTotals { guaranteed_operations: guaranteed.operations, demanded_operations: demanded, delivered_operations: delivered, busy_ns, dispatch_counters: rounds }
+        FlowTotals {
+            guaranteed_operations: guaranteed.operations,
+            demanded_operations: demanded,
+            delivered_operations: delivered,
+            busy_ns,
+            dispatch_counters: rounds,
+        }
     }
 }
 

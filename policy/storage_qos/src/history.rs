@@ -277,7 +277,11 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn sample(&mut self, now: Time, totals: &DiskTotals, flow: &FlowTotals) {
-        let totals = DiskTotals { guaranteed: flow.guaranteed_operations, rounds: flow.dispatch_counters, ..*totals };
+        let totals = DiskTotals {
+            guaranteed: flow.guaranteed_operations,
+            rounds: flow.dispatch_counters,
+            ..*totals
+        };
         if let Some(last) = self.short.newest().copied() {
             self.short.skip_pause(now, &last, SHORT);
             self.long.skip_pause(now, &last, LONG);
@@ -318,17 +322,26 @@ impl History {
             Window::Long => &self.long,
         };
         let length = window.length();
-        let Some((start, before)) = ring.since(now, length) else { return DeliveryStats::default() };
+        let Some((start, before)) = ring.since(now, length) else {
+            return DeliveryStats::default();
+        };
         // The store was idle between this old reading and the next one.
         let longest_ns = (length + length / 10).as_nanos() as u64;
         DeliveryStats {
             window_ns: now.as_ns().saturating_sub(start.as_ns()).min(longest_ns),
             guaranteed_operations: flow.guaranteed_operations.wrapping_sub(before.guaranteed),
-            demanded_operations: totals.demanded_operations.wrapping_sub(before.demanded_operations),
-            delivered_operations: totals.delivered_operations.wrapping_sub(before.delivered_operations),
+            demanded_operations: totals
+                .demanded_operations
+                .wrapping_sub(before.demanded_operations),
+            delivered_operations: totals
+                .delivered_operations
+                .wrapping_sub(before.delivered_operations),
             queue_time: totals.queue_time.since(&before.queue_time),
             time: totals.time.since(&before.time),
-            store_dispatches: flow.dispatch_counters.dispatches.wrapping_sub(before.rounds.dispatches),
+            store_dispatches: flow
+                .dispatch_counters
+                .dispatches
+                .wrapping_sub(before.rounds.dispatches),
             others_minimum_dispatches: flow
                 .dispatch_counters
                 .others_minimum_dispatches

@@ -2,7 +2,9 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use super::{DiskQosCounters, DispatchCounters, FlowTotals, History, SAMPLE_INTERVAL, DiskTotals, Window};
+use super::{
+    DiskQosCounters, DiskTotals, DispatchCounters, FlowTotals, History, SAMPLE_INTERVAL, Window,
+};
 
 const START: Time = Time::from_ns(1 << 44);
 
@@ -81,7 +83,10 @@ fn a_pause_is_not_part_of_windows_after_it() {
 fn readings_of_another_flow_are_made_comparable() {
     let flow = |guaranteed: u64, total: u64, others_minimums: u64| FlowTotals {
         guaranteed_operations: guaranteed,
-        dispatch_counters: DispatchCounters { dispatches: total, others_minimum_dispatches: others_minimums },
+        dispatch_counters: DispatchCounters {
+            dispatches: total,
+            others_minimum_dispatches: others_minimums,
+        },
         ..FlowTotals::default()
     };
     let mut history = History::default();
@@ -89,5 +94,8 @@ fn readings_of_another_flow_are_made_comparable() {
     history.change_flow(&flow(1010, 505, 101), &flow(3, 505, 405));
     let now = START + Duration::from_secs(1);
     let actual = history.delivery(Window::Short, now, &totals(20), &flow(8, 510, 407));
-    assert_eq!((actual.guaranteed_operations, actual.store_dispatches, actual.others_minimum_dispatches), (15, 10, 3));
+    assert_eq!(
+        (actual.guaranteed_operations, actual.store_dispatches, actual.others_minimum_dispatches),
+        (15, 10, 3)
+    );
 }

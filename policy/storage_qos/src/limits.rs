@@ -112,7 +112,11 @@ impl Limits {
 
     /// Returns the time for which unused operations of the maximum may be used later.
     pub const fn catch_up_window(&self) -> Duration {
-        if self.min_iops.is_some() { crate::CATCH_UP_WINDOW_WITH_MINIMUM } else { crate::CATCH_UP_WINDOW }
+        if self.min_iops.is_some() {
+            crate::CATCH_UP_WINDOW_WITH_MINIMUM
+        } else {
+            crate::CATCH_UP_WINDOW
+        }
     }
 
     /// Returns the maximum number of operations in any time window of length `window`, excluding

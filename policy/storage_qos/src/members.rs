@@ -28,8 +28,8 @@ mod tests {
     use suimon_quantity::{DiskId, Time};
 
     use crate::{
-        Capacity, DiskSlot, Limits, LimitsSource, NextAction, PolicyId, PolicyKind, PolicySpec, Proposal,
-        Store, StoreScheduler, StoreSpec, SubmitOutcome,
+        Capacity, DiskSlot, Limits, LimitsSource, NextAction, PolicyId, PolicyKind, PolicySpec,
+        Proposal, Store, StoreScheduler, StoreSpec, SubmitOutcome,
     };
 
     const NOW: Time = Time::from_ns(1 << 40);
@@ -79,7 +79,9 @@ mod tests {
                     (crate::IoKind::Read, 4096),
                     Duration::from_micros(80),
                 );
-                let NextAction::Dispatch { disk, .. } = self.scheduler.poll(NOW) else { return order };
+                let NextAction::Dispatch { disk, .. } = self.scheduler.poll(NOW) else {
+                    return order;
+                };
                 order.push(disk.0);
                 in_device = disk;
             }

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::pace::{FixedNs, UnitTime, fixed_from_ns, fixed_from_time, round_down_to_time, round_up_to_time};
+use crate::unit_time::{
+    FixedNs, UnitTime, fixed_from_ns, fixed_from_time, round_down_to_time, round_up_to_time,
+};
 
 /// Time for which unused operations of a maximum may be used later. A disk at queue depth 1 thereby
 /// reaches its maximum although device latency varies and timers fire late.
@@ -34,7 +36,7 @@ impl Meter {
     /// Creates the meter of an unused maximum of `per_second` units. `extra` units may be used at
     /// once, in addition to those of `catch_up`.
     pub(crate) fn new(per_second: u64, extra: u64, catch_up: Duration) -> Self {
-        let pace = UnitTime::from_rate_max(per_second);
+        let unit_time = UnitTime::from_rate_max(per_second);
         Self { pace, tolerance_ns: tolerance_ns(pace, extra, catch_up), used_until: 0 }
     }
 
@@ -50,11 +52,17 @@ impl Meter {
         let new = Self::new(per_second, extra, catch_up);
         let ahead = self.used_until.saturating_sub(fixed_from_time(now));
         let debt = ahead.saturating_sub(fixed_from_ns(self.tolerance_ns));
-        let debt = fixed_from_ns(new.tolerance_ns).saturating_add(self.pace.convert_span(debt, new.pace));
+        let debt =
+            fixed_from_ns(new.tolerance_ns).saturating_add(self.pace.convert_span(debt, new.pace));
         let ahead = self.pace.convert_span(ahead, new.pace).min(debt);
         // The value is limited to the largest time, so that sums with the spans of requests do not
         // overflow.
-        Self { used_until: fixed_from_time(now).saturating_add(ahead).min(fixed_from_time(Time::NEVER)), ..new }
+        Self {
+            used_until: fixed_from_time(now)
+                .saturating_add(ahead)
+                .min(fixed_from_time(Time::NEVER)),
+            ..new
+        }
     }
 
     /// Returns the time of the next permitted request, which may be in the past.
@@ -68,7 +76,8 @@ impl Meter {
     /// request.
     #[inline]
     pub(crate) fn charge(&mut self, now: Time, units: u32) -> Time {
-        self.used_until = self.used_until.max(fixed_from_time(now)) + self.pace.duration_of_units(units);
+        self.used_until =
+            self.used_until.max(fixed_from_time(now)) + self.pace.duration_of_units(units);
         self.next_permitted_at()
     }
 
@@ -82,6 +91,7 @@ fn tolerance_ns(pace: UnitTime, extra: u64, catch_up: Duration) -> u64 {
     let chunks = extra / u64::from(u32::MAX);
     let remainder = (extra % u64::from(u32::MAX)) as u32;
     let chunk_span = pace.duration_of_units(u32::MAX).saturating_mul(FixedNs::from(chunks));
-    let ns = round_down_to_time(chunk_span.saturating_add(pace.duration_of_units(remainder))).as_ns();
+    let ns =
+        round_down_to_time(chunk_span.saturating_add(pace.duration_of_units(remainder))).as_ns();
     ns.saturating_add(u64::try_from(catch_up.as_nanos()).unwrap_or(u64::MAX))
 }

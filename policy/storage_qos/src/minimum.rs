@@ -2,7 +2,7 @@
 
 use suimon_quantity::Iops;
 
-use crate::pace::{FixedNs, UnitTime, fixed_from_ns};
+use crate::unit_time::{FixedNs, UnitTime, fixed_from_ns};
 
 /// Maximum lag in nanoseconds that a flow may make up for.
 const LAG_MAX_NS: u64 = 100_000_000;
@@ -83,7 +83,8 @@ impl MinimumMeter {
     }
 
     pub(crate) fn is_behind(&self, clock: FixedNs) -> bool {
-        self.lag(clock) > fixed_from_ns(BEHIND_NS).max(self.pace.duration_of_units(self.last) * BEHIND_REQUESTS)
+        self.lag(clock)
+            > fixed_from_ns(BEHIND_NS).max(self.pace.duration_of_units(self.last) * BEHIND_REQUESTS)
     }
 
     /// Returns the maximum lag that may be made up for.

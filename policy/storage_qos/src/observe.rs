@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::watch::{MinimumChange, MinimumMonitor};
+use crate::minimum_monitor::{MinimumChange, MinimumMonitor};
 use crate::{
-    DeliveryStats, DiskQosCounters, DiskSlot, Limits, LimitsOwner, QueueCause, UNMET_REPORT_DELAY,
-    ServedDisk, StoreEvent, StoreScheduler, UnmetMinimum, UnmetReason, Window,
+    DeliveryStats, DiskQosCounters, DiskSlot, Limits, LimitsOwner, QueueCause, ServedDisk,
+    StoreEvent, StoreScheduler, UNMET_REPORT_DELAY, UnmetMinimum, UnmetReason, Window,
 };
 
 /// Limits and delivered operations of a disk, for display.
@@ -53,7 +53,8 @@ impl StoreScheduler {
         }
         self.histories = histories;
         let mut findings = Vec::new();
-        for (flow_index, (flow, watch)) in self.flows.iter_mut().zip(&mut self.minimum_monitors).enumerate()
+        for (flow_index, (flow, watch)) in
+            self.flows.iter_mut().zip(&mut self.minimum_monitors).enumerate()
         {
             if flow.limits.min_iops.is_none() {
                 *watch = MinimumMonitor::default();
@@ -112,10 +113,15 @@ impl StoreScheduler {
     fn emit(&self, now: Time, flow_index: usize, finding: MinimumChange) -> Option<StoreEvent> {
         let holder = self.owner(flow_index)?;
         let (lasting, guaranteed, demanded, delivered) = match finding {
-            MinimumChange::Met { lasted } => return Some(StoreEvent::MinimumMet { owner: holder, unmet_for: lasted }),
-            MinimumChange::Unmet { lasting, guaranteed_operations: guaranteed, demanded_operations: demanded, delivered_operations: delivered } => {
-                (lasting, guaranteed, demanded, delivered)
+            MinimumChange::Met { lasted } => {
+                return Some(StoreEvent::MinimumMet { owner: holder, unmet_for: lasted });
             }
+            MinimumChange::Unmet {
+                lasting,
+                guaranteed_operations: guaranteed,
+                demanded_operations: demanded,
+                delivered_operations: delivered,
+            } => (lasting, guaranteed, demanded, delivered),
         };
         let (displaced_by, total) = self.served_beside(now, flow_index);
         let external_iops = self.capacity.unwrap_or_default().saturating_sub(total);

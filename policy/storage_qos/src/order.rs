@@ -4,8 +4,8 @@
 use suimon_quantity::Time;
 
 use crate::StoreScheduler;
-use crate::pace::round_up_to_time;
 use crate::ranking::{Entry, TournamentTree};
+use crate::unit_time::round_up_to_time;
 
 impl StoreScheduler {
     /// Returns the flow with the earliest due minimum if it is due at `clock` on the reservation

@@ -129,7 +129,10 @@ impl OwnLatency {
             Some((number, own_ns, class.unloaded_ns, class.cells.get_mut(index)?))
         });
         let Some((class, mut own_ns, mut unloaded_ns, cell)) = cell else {
-            return OwnLatencyPortions { own_latency_ns: latency_ns, unloaded_latency_ns: latency_ns };
+            return OwnLatencyPortions {
+                own_latency_ns: latency_ns,
+                unloaded_latency_ns: latency_ns,
+            };
         };
         if cell.count == 0 {
             cell.since = now;
@@ -144,7 +147,10 @@ impl OwnLatency {
         }
         let total = |ns: u64| latency_ns.min(ns.saturating_mul(u64::from(completed.requests)));
         let own_ns = total(own_ns);
-        OwnLatencyPortions { own_latency_ns: own_ns, unloaded_latency_ns: total(unloaded_ns).min(own_ns) }
+        OwnLatencyPortions {
+            own_latency_ns: own_ns,
+            unloaded_latency_ns: total(unloaded_ns).min(own_ns),
+        }
     }
 
     /// Sets the latency that a measurement of the store found with requests that count as one

@@ -45,7 +45,10 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
     // Requests of another size class are unaffected.
     let large = CompletedRequests { bytes: 65_536, ..reads(1) };
     let latency = own_latency.handle_completed(NOW, large, 1, 5_000_000);
-    assert_eq!(latency, OwnLatencyPortions { own_latency_ns: 5_000_000, unloaded_latency_ns: 5_000_000 });
+    assert_eq!(
+        latency,
+        OwnLatencyPortions { own_latency_ns: 5_000_000, unloaded_latency_ns: 5_000_000 }
+    );
 }
 
 #[test]
@@ -59,7 +62,10 @@ fn few_requests_and_a_short_time_are_no_sample() {
     for _ in 1..BATCH {
         own_latency.handle_completed(NOW + SPAN, reads(1), 8, 1000);
     }
-    assert_eq!(own_latency.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_latency_ns, 300_000);
+    assert_eq!(
+        own_latency.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_latency_ns,
+        300_000
+    );
 }
 
 #[test]

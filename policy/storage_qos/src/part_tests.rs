@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use suimon_quantity::{DiskId, Iops, Time, TimedRateLimit};
 
 use crate::{
-    Capacity, ConfigStep, DiskSlot, Limits, LimitsOwner, LimitsSource, NextAction, PolicyId, PolicyKind,
-    PolicyShare, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitOutcome,
+    Capacity, ConfigStep, DiskSlot, Limits, LimitsOwner, LimitsSource, NextAction, PolicyId,
+    PolicyKind, PolicyShare, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitOutcome,
 };
 
 const MS: u64 = 1_000_000;
@@ -85,7 +85,8 @@ fn count(dispatched: &[(u64, u32)], disks: &[u32], from: u64, end: u64) -> usize
 
 fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
     let leased = leased.map(|(iops, lease_end)| (iops, time_at(lease_end)));
-    let max = Some(TimedRateLimit { leased_iops_until: leased, reserved_iops, next_iops_from: None });
+    let max =
+        Some(TimedRateLimit { leased_iops_until: leased, reserved_iops, next_iops_from: None });
     Some(PolicyShare { min_iops: 0, max })
 }
 

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Phases;
-use crate::{RequestPhase, DiskUnscheduledTime};
+use crate::{DiskUnscheduledTime, RequestPhase};
 
 /// Request time since the disk was added, in nanoseconds, except queueing
 /// ([`QueueTime`](crate::QueueTime)). Counters wrap; differences of two readings are valid.
@@ -110,7 +110,11 @@ impl RequestTime {
             unscheduled_ns: each(self.unscheduled_ns, other.unscheduled_ns, adds),
             unserviced_ns: each(self.unserviced_ns, other.unserviced_ns, adds),
             completed_requests: each(self.completed_requests, other.completed_requests, adds),
-            requests_without_device_time: each(self.requests_without_device_time, other.requests_without_device_time, adds),
+            requests_without_device_time: each(
+                self.requests_without_device_time,
+                other.requests_without_device_time,
+                adds,
+            ),
             metadata_ns: each(self.metadata_ns, other.metadata_ns, adds),
             flush_ns: each(self.flush_ns, other.flush_ns, adds),
             discard_ns: each(self.discard_ns, other.discard_ns, adds),

@@ -1,6 +1,6 @@
 //! Runs: several requests of the same size that are charged together.
 
-use crate::records::RequestCharge;
+use crate::queued_requests::RequestCharge;
 
 /// Several requests of the same size that are charged together.
 #[derive(Clone, Copy, Debug)]

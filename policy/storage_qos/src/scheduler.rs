@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::at_workers::WorkerInFlight;
+use crate::best_effort_depth::BestEffortDepth;
+use crate::cap_meter::CapMeter;
 use crate::clocks::Clocks;
 use crate::depth::DepthController;
 use crate::disk::Disk;
 use crate::estimate::CapacityEstimator;
 use crate::flow::Flow;
-use crate::gate::CapMeter;
 use crate::heap::Positions;
 use crate::history::{DispatchCounters, FlowTotals, History};
 use crate::member_order;
+use crate::minimum_monitor::MinimumMonitor;
 use crate::own_latency::OwnLatency;
-use crate::pace::{FixedNs, fixed_from_ns, round_down_to_time, round_up_to_time};
+use crate::queued_requests::{QueuedRequests, RequestCharge};
 use crate::ranking::{KEY_MAX, TournamentTree};
-use crate::records::{QueuedRequests, RequestCharge};
-use crate::shares::WeightOrder;
 use crate::shortage::ShortageDetector;
-use crate::spare::BestEffortDepth;
-use crate::watch::MinimumMonitor;
+use crate::unit_time::{FixedNs, fixed_from_ns, round_down_to_time, round_up_to_time};
+use crate::weight_order::WeightOrder;
+use crate::worker_in_flight::WorkerInFlight;
 use crate::{
-    CapacityEstimate, CompletedRequests, DiskSlot, IoKind, LimitsOwner, NextAction, PolicyId, PolicyShare,
-    QueueCause, StoreSpec, SubmitError, SubmitOutcome,
+    CapacityEstimate, CompletedRequests, DiskSlot, IoKind, LimitsOwner, NextAction, PolicyId,
+    PolicyShare, QueueCause, StoreSpec, SubmitError, SubmitOutcome,
 };
 
 /// Time for which other flows are held back for an unmet minimum before holding back counts as
@@ -188,7 +188,8 @@ impl StoreScheduler {
     /// dispatched.
     pub(crate) fn try_dispatch(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = RequestCharge { cost: self.spec.normalization.cost(bytes), bytes };
-        let Some(admission) = self.check_admission(now, slot).ok().filter(|admission| admission.is_dispatchable)
+        let Some(admission) =
+            self.check_admission(now, slot).ok().filter(|admission| admission.is_dispatchable)
         else {
             return false;
         };
@@ -334,7 +335,11 @@ impl StoreScheduler {
         latency: Duration,
     ) {
         let latency_ns = Some(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
-        self.handle_completed_requests(now, slot, CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns });
+        self.handle_completed_requests(
+            now,
+            slot,
+            CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns },
+        );
     }
 
     /// Accounts for a dispatched request of `bytes` bytes that ended without being executed, for
@@ -347,7 +352,13 @@ impl StoreScheduler {
 
     /// Removes `requests` dispatched requests that were not executed, and refunds `units`.
     /// `requests` is 0 for requests that were executed but charged too much.
-    pub(crate) fn refund_requests(&mut self, now: Time, slot: DiskSlot, requests: u32, units: RequestCharge) {
+    pub(crate) fn refund_requests(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        requests: u32,
+        units: RequestCharge,
+    ) {
         let clock = self.reservation_clock(now);
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let flow_index = disk.flow_index;
@@ -383,7 +394,10 @@ impl StoreScheduler {
     pub(crate) fn flow_totals(&self, flow: &Flow) -> FlowTotals {
         let others_minimums = self.minimum_dispatches.wrapping_sub(flow.minimum_dispatches);
         FlowTotals {
-            dispatch_counters: DispatchCounters { dispatches: self.dispatches, others_minimum_dispatches: others_minimums },
+            dispatch_counters: DispatchCounters {
+                dispatches: self.dispatches,
+                others_minimum_dispatches: others_minimums,
+            },
             ..flow.totals()
         }
     }
@@ -401,7 +415,9 @@ impl StoreScheduler {
         let Some(member) = flow.members.first() else { return NextAction::Idle };
         let Some(disk) = self.disks.get_mut(member.id as usize) else { return NextAction::Idle };
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
-        let Some(record) = self.queued_requests.pop(&mut disk.fifo) else { return NextAction::Idle };
+        let Some(record) = self.queued_requests.pop(&mut disk.fifo) else {
+            return NextAction::Idle;
+        };
         let cost = record.units.cost;
         self.dispatches = self.dispatches.wrapping_add(1);
         disk.waiting -= 1;

@@ -74,7 +74,11 @@ impl ShortageDetector {
             }));
         };
         let lasted = now.since(reported_at);
-        Some(StoreEvent::CapacitySufficient { low_for: lasted, estimate_iops: estimate.iops, needed_iops })
+        Some(StoreEvent::CapacitySufficient {
+            low_for: lasted,
+            estimate_iops: estimate.iops,
+            needed_iops,
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::DiskId;
 
 use crate::{
-    AdmissionError, MinimumsCheck, Capacity, ConfigStep, DISKS_MAX, DiskSlot, FlowSlot, Limits,
-    LimitsOwner, LimitsSource, PolicyId, PolicyKind, PolicySpec,
+    AdmissionError, Capacity, ConfigStep, DISKS_MAX, DiskSlot, FlowSlot, Limits, LimitsOwner,
+    LimitsSource, MinimumsCheck, PolicyId, PolicyKind, PolicySpec,
 };
 
 /// Change requested by the operator.
@@ -163,7 +163,8 @@ impl Store {
                     }
                     LimitsSource::Policy(_) => {}
                 }
-                position(&mut self.disks, disk, assignment).ok_or(AdmissionError::TooManyObjects("disks"))
+                position(&mut self.disks, disk, assignment)
+                    .ok_or(AdmissionError::TooManyObjects("disks"))
             }
             Proposal::RemoveDisk(disk) => {
                 self.disks.remove(&disk).map(|_| ()).ok_or(AdmissionError::NoDisk(disk))

@@ -73,28 +73,29 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
     store.apply(&[policy(1, PolicyKind::Aggregated, min(300))], false).unwrap();
     assert_eq!(store.minimums_check().minimum_count, 0);
     store.apply(&[with_policy(1, 1), with_policy(2, 1), with_policy(3, 1)], false).unwrap();
-    assert_eq!((store.minimums_check().minimum_count, store.minimums_check().minimums_iops), (1, 300));
+    assert_eq!(
+        (store.minimums_check().minimum_count, store.minimums_check().minimums_iops),
+        (1, 300)
+    );
     let flows: BTreeSet<_> = (1..=3).map(|disk| store.flow(DiskId(disk))).collect();
     assert_eq!(flows.len(), 1);
     let changes = store.apply(&[policy(1, PolicyKind::Dedicated, min(300))], false).unwrap();
-    assert_eq!((store.minimums_check().minimum_count, store.minimums_check().minimums_iops), (3, 900));
+    assert_eq!(
+        (store.minimums_check().minimum_count, store.minimums_check().minimums_iops),
+        (3, 900)
+    );
     assert_eq!(store.effective_limits(DiskId(2)).unwrap().owner, LimitsOwner::Disk(DiskId(2)));
     // Three new flows, three disks that move, and the removal of the shared flow last.
     assert_eq!(changes.len(), 7);
     assert!(matches!(changes.last(), Some(ConfigStep::RemoveFlow(_))));
     let excess_policy = policy(1, PolicyKind::Dedicated, min(301));
-    assert!(matches!(
-        store.apply(&[excess_policy], false),
-        Err(AdmissionError::Overcommitted(_))
-    ));
+    assert!(matches!(store.apply(&[excess_policy], false), Err(AdmissionError::Overcommitted(_))));
 }
 
 #[test]
 fn errors_are_reported_and_nothing_is_changed() {
     let mut store = Store::new(Capacity::Measured(1000));
-    store
-        .apply(&[policy(1, PolicyKind::Aggregated, min(300)), with_policy(1, 1)], false)
-        .unwrap();
+    store.apply(&[policy(1, PolicyKind::Aggregated, min(300)), with_policy(1, 1)], false).unwrap();
     let cases = [
         (with_policy(2, 7), AdmissionError::NoPolicy(PolicyId(7))),
         (Proposal::RemovePolicy(PolicyId(7)), AdmissionError::NoPolicy(PolicyId(7))),

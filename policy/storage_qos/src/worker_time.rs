@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
 use crate::phase::Phases;
-use crate::{DiskSlot, RequestPhase, RequestTime, DiskUnscheduledTime};
+use crate::{DiskSlot, DiskUnscheduledTime, RequestPhase, RequestTime};
 
 /// Maximum interval between reports of request time while the worker has requests.
 pub(crate) const REPORT_INTERVAL_MAX: Duration = Duration::from_millis(100);
@@ -98,7 +98,12 @@ impl LocalRequests {
 
     /// Returns and resets the disk's unreported time up to `now`. `waiting` is the number of queued
     /// requests. Returns `None` if nothing changed since the previous report.
-    pub(crate) fn take_report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
+    pub(crate) fn take_report(
+        &mut self,
+        now: Time,
+        disk: DiskSlot,
+        waiting: u32,
+    ) -> Option<WorkerTime> {
         self.add_time(now, waiting);
         self.has_changed = false;
         let time = core::mem::take(&mut self.time);

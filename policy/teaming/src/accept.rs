@@ -88,7 +88,9 @@ impl Distribution {
     pub fn check_incoming(&self, member: MemberSlot, incoming: &IncomingFrame) -> Acceptance {
         match self.check_member(member) {
             Err(reason) => Acceptance::Drop(reason),
-            Ok(()) if self.is_reflected(incoming) => Acceptance::Drop(IncomingDropReason::Reflected),
+            Ok(()) if self.is_reflected(incoming) => {
+                Acceptance::Drop(IncomingDropReason::Reflected)
+            }
             Ok(()) => Acceptance::Accept,
         }
     }
@@ -118,7 +120,8 @@ impl Distribution {
     /// [`Distribution::check_incoming`] that depends on the frame's source.
     #[inline]
     pub fn is_reflected(&self, incoming: &IncomingFrame) -> bool {
-        incoming.is_source_seen_locally || self.own_addresses.find(incoming.source.to_u64()).is_some()
+        incoming.is_source_seen_locally
+            || self.own_addresses.find(incoming.source.to_u64()).is_some()
     }
 
     /// Returns true if a frame accepted on `member` is forwarded to port `egress` of the switch. If

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use suimon_frame::MacAddr;
 
-use crate::roster::MemberTable;
+use crate::member_table::MemberTable;
 use crate::slots::PerSlot;
 
 /// Locally administered bit of the first octet of a MAC address (IEEE 802-2014, section 8.4).

@@ -8,11 +8,11 @@ use suimon_quantity::PortId;
 use crate::addresses::replacement_sources;
 use crate::distribution::{BUCKETS, DistributionMethod, IngressMode};
 use crate::flowlet::{FlowletMember, FlowletRules, ns_per_kib};
-use crate::lookup::SlotMap;
-use crate::roster::MemberTable;
-use crate::shares::{ItemAssignment, Weights};
+use crate::item_assignment::{ItemAssignment, Weights};
+use crate::member_roles::MemberRoles;
+use crate::member_table::MemberTable;
+use crate::slot_map::SlotMap;
 use crate::slots::{PerSlot, SlotSet};
-use crate::standing::MemberRoles;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 
 /// State of a team from which a [`Distribution`] is built.

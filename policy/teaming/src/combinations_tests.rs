@@ -7,7 +7,8 @@ use suimon_frame::MacAddr;
 
 use crate::test_teams::{ALGORITHMS, DOWN, MODES, UP, World, arp, frame, members, port_mac, udp};
 use crate::{
-    Acceptance, Algorithm, IncomingFrame, IncomingDropReason, MemberId, MemberLink, TeamId, TeamMode, TeamSpec,
+    Acceptance, Algorithm, IncomingDropReason, IncomingFrame, MemberId, MemberLink, TeamId,
+    TeamMode, TeamSpec,
 };
 
 use Algorithm::{Dynamic, HyperVPort, IpAddresses, MacAddresses, TransportPorts};
@@ -200,7 +201,11 @@ fn every_drop_reason_is_reported() {
     let _ = world.link(2, DOWN);
     assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDropReason::TeamDown));
     assert!(world.send(0, &arp(port_mac(0))).is_none());
-    for reason in [IncomingDropReason::TeamDown, IncomingDropReason::AssignedToOtherMember, IncomingDropReason::NotPrimary] {
+    for reason in [
+        IncomingDropReason::TeamDown,
+        IncomingDropReason::AssignedToOtherMember,
+        IncomingDropReason::NotPrimary,
+    ] {
         assert_eq!(serde_json::to_string(&reason).unwrap(), format!("\"{reason}\""));
     }
 }

@@ -7,7 +7,7 @@ use suimon_frame::{FlowFields, FlowKey, Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::flowlet::FlowletRules;
-use crate::lookup::SlotMap;
+use crate::slot_map::SlotMap;
 use crate::slots::{PerSlot, SlotSet};
 use crate::{Bucket, FlowletState, MemberId, MemberSlot, TeamId};
 

@@ -34,26 +34,26 @@ mod change;
 mod combinations_tests;
 mod distribution;
 mod flowlet;
+mod item_assignment;
 pub mod lacp;
-mod lookup;
 mod member;
+mod member_roles;
+mod member_table;
 mod mode;
 #[cfg(test)]
 mod properties_tests;
 mod rebalance;
-mod roster;
-mod shares;
+mod slot_map;
 mod slots;
 mod spec;
 mod spec_error;
-mod standing;
 mod team;
 #[cfg(test)]
 mod test_teams;
 #[cfg(test)]
 mod upstream_tests;
 
-pub use accept::{Acceptance, IncomingFrame, IncomingDropReason};
+pub use accept::{Acceptance, IncomingDropReason, IncomingFrame};
 pub use change::{AnnounceRequest, MemberFault, TeamChange, TeamEvent};
 pub use distribution::{BUCKETS, Distribution, IngressContext, MemberChoice, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::MemberSlot;
 use crate::distribution::BUCKETS;
-use crate::shares::Weights;
+use crate::item_assignment::Weights;
 use crate::slots::{PerSlot, SlotSet};
 
 /// Interval of load measurements: short enough to follow a load within a few seconds, long enough

@@ -71,7 +71,10 @@ impl TeamSpec {
                 return Err(TeamSpecError::DuplicateMember(member.id));
             }
             if !member.mac.is_station() {
-                return Err(TeamSpecError::NotAStationAddress { member: member.id, mac: member.mac });
+                return Err(TeamSpecError::NotAStationAddress {
+                    member: member.id,
+                    mac: member.mac,
+                });
             }
             let duplicate = self.members.iter().take(index).find(|other| other.mac == member.mac);
             if let Some(other) = duplicate {

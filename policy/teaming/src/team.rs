@@ -9,11 +9,11 @@ use suimon_quantity::PortId;
 
 use crate::build::{DistributionInputs, active_slots, assignment_key, assigns_ports, weights};
 use crate::distribution::BUCKETS;
+use crate::item_assignment::ItemAssignment;
+use crate::member_roles::MemberRoles;
+use crate::member_table::MemberTable;
 use crate::rebalance::Rebalancer;
-use crate::roster::MemberTable;
-use crate::shares::ItemAssignment;
 use crate::slots::SlotSet;
-use crate::standing::MemberRoles;
 use crate::{
     Algorithm, AnnounceRequest, BucketLoad, Distribution, MemberId, MemberLink, TeamChange,
     TeamMode, TeamSpec, TeamSpecError, UnknownMember,

@@ -6,8 +6,8 @@ use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::{
-    Acceptance, Algorithm, BUCKETS, FlowletState, IncomingFrame, MemberChoice, MemberId, MemberLink,
-    MemberSpec, Team, TeamChange, TeamId, TeamMode, TeamPort, TeamSpec,
+    Acceptance, Algorithm, BUCKETS, FlowletState, IncomingFrame, MemberChoice, MemberId,
+    MemberLink, MemberSpec, Team, TeamChange, TeamId, TeamMode, TeamPort, TeamSpec,
 };
 
 pub(crate) const MODES: [TeamMode; 3] =

@@ -4,7 +4,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 
 use crate::test_teams::{ALGORITHMS, DOWN, UP, Upstream, World, arp, port_mac, udp};
-use crate::{Acceptance, Algorithm, IncomingFrame, IncomingDropReason, MemberId, TeamMode};
+use crate::{Acceptance, Algorithm, IncomingDropReason, IncomingFrame, MemberId, TeamMode};
 
 const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 const PORTS: u32 = 8;

@@ -34,7 +34,9 @@ impl Vmq {
     pub(crate) fn lightest_worker(&self) -> WorkerId {
         let weights = self.weights();
         // The first among equals is chosen.
-        self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base_worker())
+        self.assignable()
+            .min_by_key(|id| weights.get(id).copied())
+            .unwrap_or_else(|| self.base_worker())
     }
 
     /// Moves queues from workers that are no longer permitted, or exceed `max_workers`, to the
@@ -82,7 +84,12 @@ impl Vmq {
                 weights.get(id).map(|sum| sum - own_weight)
             });
             if let Some(to) = lightest.filter(|to| Some(*to) != from) {
-                moves.extend(self.assign(queue, to, MoveReason::AssignedStatically { weight }, now));
+                moves.extend(self.assign(
+                    queue,
+                    to,
+                    MoveReason::AssignedStatically { weight },
+                    now,
+                ));
             }
         }
         moves

@@ -43,7 +43,8 @@ impl PendingEffect {
     pub(crate) fn new(decided: &Move, from_before: Load, to_before: Load, took: Load) -> Self {
         let measured = MoveLoads { from_before, to_before, ..MoveLoads::default() };
         let Move { queue, from, to, predicted, reason } = *decided;
-        let is_to_get_more = matches!(reason, MoveReason::Overloaded { is_worker_saturated: true, .. });
+        let is_to_get_more =
+            matches!(reason, MoveReason::Overloaded { is_worker_saturated: true, .. });
         Self {
             effect: MoveEffect { queue, from, to, predicted, measured },
             is_carried_out: false,

@@ -123,8 +123,12 @@ impl Vmq {
             placed_for: now.since(queue.placed_at),
             reason: queue.reason,
             load: queue.load.mean_of_last_two(),
-            worker_load: self.loads().get(&queue.worker).map_or(Load::ZERO, |load| load.mean_of_last_two()),
-            other_load: worker_state.map_or(Load::ZERO, |worker_state| worker_state.other_load.mean_of_last_two()),
+            worker_load: self
+                .loads()
+                .get(&queue.worker)
+                .map_or(Load::ZERO, |load| load.mean_of_last_two()),
+            other_load: worker_state
+                .map_or(Load::ZERO, |worker_state| worker_state.other_load.mean_of_last_two()),
             stay_reason: self.stays(id, queue, now),
             water_marks: self.spec.water_marks,
         }
@@ -238,7 +242,9 @@ impl StayReason {
 
 impl fmt::Display for QueueExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, worker, placed_for: for_time, reason, load, worker_load, other_load, .. } = self;
+        let Self {
+            queue, worker, placed_for: for_time, reason, load, worker_load, other_load, ..
+        } = self;
         let stay_reason = self.stay_reason.describe(self.water_marks);
         write!(
             f,

@@ -37,32 +37,33 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod alert;
-mod allowance;
 mod balance;
-mod draft;
+mod dedicated_queues;
 mod effect;
 mod error;
 mod explain;
 mod external_move;
 mod load;
 mod measure;
+mod move_budget;
 mod moves;
 mod observe;
-mod order;
-mod own_queue;
 mod pack;
-mod pack_hold;
+mod pack_delay;
 mod placement_reason;
 mod queue;
 mod shed;
+mod shed_pacing;
 mod spec;
 pub mod thresholds;
+mod trial_placement;
 mod vacate;
 mod vmq;
+mod worker_order;
 mod worker_state;
 mod worker_view;
 
+pub use dedicated_queues::{DEFAULT_QUEUE, dedicated_queues};
 pub use effect::MoveEffect;
 pub use error::{QueueError, VmqSpecError};
 pub use explain::{Explanation, QueueExplanation, StayReason};
@@ -70,7 +71,6 @@ pub use load::Load;
 pub use measure::{Measurements, QueueBusy, WorkerBusy};
 pub use moves::{Move, MoveLoads, MoveReason};
 pub use observe::ObserveResult;
-pub use own_queue::{DEFAULT_QUEUE, dedicated_queues};
 pub use placement_reason::PlacementReason;
 pub use spec::{NicSpec, VmqMode, VmqSpec, WaterMarks, WorkerSpec};
 pub use vmq::{AddedQueue, Vmq};

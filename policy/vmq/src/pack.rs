@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
-use crate::draft::TrialMove;
 use crate::thresholds::PACK_DELAY_HOT_FACTOR;
+use crate::trial_placement::TrialMove;
 use crate::vacate::vacate;
 use crate::{Load, Move, MoveReason, Vmq};
 
@@ -101,7 +101,8 @@ impl Vmq {
         }
         let (low, fit_mark) = (self.spec.water_marks.low, self.spec.water_marks.pack_limit());
         for id in draft.used_workers().into_iter().rev().filter(|id| is_wanted(*id)) {
-            let Some(queues_load) = draft.worker(id).map(|worker_state| worker_state.queues_load) else {
+            let Some(queues_load) = draft.worker(id).map(|worker_state| worker_state.queues_load)
+            else {
                 continue;
             };
             if draft.queues_on(id).iter().any(|item| !item.may_move) {
@@ -109,7 +110,7 @@ impl Vmq {
             }
             let mut trial = draft.clone();
             let choose = |draft: &_, item: &_| {
-                crate::draft::TrialPlacement::first_fit(draft, item, fit_mark)
+                crate::trial_placement::TrialPlacement::first_fit(draft, item, fit_mark)
             };
             let Some(steps) = vacate(&mut trial, id, choose) else { continue };
             let is_low = |worker: WorkerId| {

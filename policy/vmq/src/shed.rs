@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
-use crate::draft::{TrialPlacement, TrialQueue};
 use crate::load::RecentLoads;
 use crate::queue::Queue;
 use crate::thresholds::{
-    FURTHER_SHED_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATION_LOAD, SATURATION_MEAN_LOAD, SHED_QUEUE_LOAD_MIN,
+    FURTHER_SHED_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATION_LOAD, SATURATION_MEAN_LOAD,
+    SHED_QUEUE_LOAD_MIN,
 };
+use crate::trial_placement::{TrialPlacement, TrialQueue};
 use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
 use crate::{Load, Move, MoveReason, Vmq, WaterMarks};
@@ -62,8 +63,8 @@ impl Vmq {
         for (id, worker_state) in &mut self.workers {
             let load = loads.get(id).copied().unwrap_or_default();
             worker_state.record_hot(load.smaller_of_last_two() > high, now);
-            is_any_hot |=
-                load.larger_of_last_two() > high && self.queues.values().any(|queue| queue.worker == *id);
+            is_any_hot |= load.larger_of_last_two() > high
+                && self.queues.values().any(|queue| queue.worker == *id);
         }
         let combine = |sum: RecentLoads, queue: &Queue| sum.sum_with(queue.load);
         let sum = self.queues.values().fold(RecentLoads::default(), combine);
@@ -176,10 +177,19 @@ impl Vmq {
                     .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATION_LOAD)
         };
         let demand = |queue: &Queue| {
-            if is_full(&queue.worker) { queue.load.latest().doubled() } else { queue.load.mean_of_last_two() }
+            if is_full(&queue.worker) {
+                queue.load.latest().doubled()
+            } else {
+                queue.load.mean_of_last_two()
+            }
         };
         let measured = |queue: &Queue| queue.load.mean_of_last_two();
-        self.trial_placement(demand, measured, |worker_state: &WorkerState| worker_state.other_load.mean_of_last_two(), now)
+        self.trial_placement(
+            demand,
+            measured,
+            |worker_state: &WorkerState| worker_state.other_load.mean_of_last_two(),
+            now,
+        )
     }
 
     /// Returns true if a move of the queue would reduce the load of its hot worker, even if the
@@ -256,7 +266,8 @@ impl Vmq {
             }
             let Some(step) = draft.move_queue(item.queue, to) else { continue };
             self.note_shed(item.queue);
-            let reason = MoveReason::Overloaded { queue_load: item.load, is_worker_saturated: saturated };
+            let reason =
+                MoveReason::Overloaded { queue_load: item.load, is_worker_saturated: saturated };
             moves.push(self.commit(&step, reason, now));
         }
         moves
@@ -280,7 +291,8 @@ impl Vmq {
         let items = draft.queues_on(id);
         let required = before - shed_to;
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= required);
-        let remaining = items.iter().filter(may_leave).filter(|item| item.load >= SHED_QUEUE_LOAD_MIN);
+        let remaining =
+            items.iter().filter(may_leave).filter(|item| item.load >= SHED_QUEUE_LOAD_MIN);
         solving.into_iter().chain(remaining).find_map(|item| {
             destination(draft, item, saturated, self.spec.water_marks).map(|to| (*item, to))
         })

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, WorkerId};
 
-use crate::thresholds::{PACK_LIMIT_DEFAULT, HIGH_MARK_DEFAULT, LOW_MARK_DEFAULT, SHED_TARGET_DEFAULT, WEIGHT_MAX};
+use crate::thresholds::{
+    HIGH_MARK_DEFAULT, LOW_MARK_DEFAULT, PACK_LIMIT_DEFAULT, SHED_TARGET_DEFAULT, WEIGHT_MAX,
+};
 use crate::{Load, VmqSpecError};
 
 /// Method of assigning queues to workers.

@@ -2,8 +2,8 @@
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
-use crate::draft::{TrialMove, TrialPlacement, TrialQueue};
 use crate::spec::VmqMode;
+use crate::trial_placement::{TrialMove, TrialPlacement, TrialQueue};
 use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 
 /// Moves all movable queues of worker `id` in the draft, each to the worker that `choose` returns,
@@ -34,7 +34,8 @@ impl Vmq {
     pub(crate) fn first_worker_with_room(&self) -> WorkerId {
         let loads = self.loads();
         let fit_mark = self.spec.water_marks.pack_limit();
-        let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean_of_last_two() <= fit_mark);
+        let has_room =
+            |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean_of_last_two() <= fit_mark);
         let draft = self.trial_of_mean_loads(Time::ZERO);
         let used = draft.used_workers();
         if used.is_empty() {
@@ -118,7 +119,8 @@ impl Vmq {
     fn settle_dynamic(&mut self, now: Time) -> Vec<Move> {
         let mut draft = self.trial_of_mean_loads(now);
         let max_workers = self.spec.max_workers;
-        let too_many: Vec<WorkerId> = draft.used_workers().into_iter().skip(max_workers.into()).collect();
+        let too_many: Vec<WorkerId> =
+            draft.used_workers().into_iter().skip(max_workers.into()).collect();
         for id in &too_many {
             draft.mark_being_emptied(*id);
         }

@@ -6,16 +6,16 @@ use core::time::Duration;
 
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
-use crate::alert::ShedPacing;
-use crate::allowance::MoveBudget;
-use crate::draft::{TrialMove, TrialPlacement, TrialQueue, TrialWorker};
 use crate::effect::PendingEffect;
 use crate::load::RecentLoads;
-use crate::order::worker_order;
-use crate::pack_hold::PackDelay;
+use crate::move_budget::MoveBudget;
+use crate::pack_delay::PackDelay;
 use crate::queue::Queue;
+use crate::shed_pacing::ShedPacing;
 use crate::spec::VmqMode;
-use crate::thresholds::{PARKED_LOAD_MAX, MOVE_RETRY_DELAY};
+use crate::thresholds::{MOVE_RETRY_DELAY, PARKED_LOAD_MAX};
+use crate::trial_placement::{TrialMove, TrialPlacement, TrialQueue, TrialWorker};
+use crate::worker_order::worker_order;
 use crate::worker_state::WorkerState;
 use crate::{
     Load, Move, MoveReason, NicSpec, PlacementReason, QueueError, VmqSpec, VmqSpecError, WorkerSpec,
@@ -36,7 +36,7 @@ pub struct AddedQueue {
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
     pub(crate) workers: BTreeMap<WorkerId, WorkerState>,
-    /// Permitted workers in the order in which they come into use; at least one.
+    /// Permitted workers in the worker_order in which they come into use; at least one.
     pub(crate) order: Vec<WorkerId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,
@@ -276,9 +276,12 @@ impl Vmq {
     /// Returns the permitted workers without queues and with at most [`PARKED_LOAD_MAX`] of other work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
-            let other_load =
-                self.workers.get(id).map_or(Load::ZERO, |worker_state| worker_state.other_load.mean_of_last_two());
-            other_load <= PARKED_LOAD_MAX && self.queues.values().all(|queue| self.is_away(queue, **id))
+            let other_load = self
+                .workers
+                .get(id)
+                .map_or(Load::ZERO, |worker_state| worker_state.other_load.mean_of_last_two());
+            other_load <= PARKED_LOAD_MAX
+                && self.queues.values().all(|queue| self.is_away(queue, **id))
         };
         self.order.iter().filter(is_idle).copied().collect()
     }
@@ -314,7 +317,12 @@ impl Vmq {
     /// Returns a draft placement whose loads are the means of the last two measurements.
     pub(crate) fn trial_of_mean_loads(&self, now: Time) -> TrialPlacement {
         let mean = |queue: &Queue| queue.load.mean_of_last_two();
-        self.trial_placement(mean, mean, |worker_state| worker_state.other_load.mean_of_last_two(), now)
+        self.trial_placement(
+            mean,
+            mean,
+            |worker_state| worker_state.other_load.mean_of_last_two(),
+            now,
+        )
     }
 
     pub(crate) fn trial_placement(
@@ -360,11 +368,12 @@ impl Vmq {
         let TrialMove { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };
         let busy = |id| {
-            self.workers
-                .get(&id)
-                .map_or(Load::ZERO, |worker_state: &WorkerState| worker_state.busy.mean_of_last_two())
+            self.workers.get(&id).map_or(Load::ZERO, |worker_state: &WorkerState| {
+                worker_state.busy.mean_of_last_two()
+            })
         };
-        let measured = self.queues.get(&queue).map_or(Load::ZERO, |record| record.load.mean_of_last_two());
+        let measured =
+            self.queues.get(&queue).map_or(Load::ZERO, |record| record.load.mean_of_last_two());
         self.pending_effects
             .insert(queue, PendingEffect::new(&decided, busy(from), busy(to), measured));
         for id in [from, to] {

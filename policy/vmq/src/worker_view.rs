@@ -29,7 +29,10 @@ impl Vmq {
                 worker: *id,
                 permitted: worker_state.rank.is_some(),
                 queues: u32::try_from(count).unwrap_or(u32::MAX),
-                load: loads.get(id).map_or(Load::ZERO, |load| load.mean_of_last_two()).min(Load::FULL),
+                load: loads
+                    .get(id)
+                    .map_or(Load::ZERO, |load| load.mean_of_last_two())
+                    .min(Load::FULL),
                 other_load: worker_state.other_load.mean_of_last_two(),
             }
         });

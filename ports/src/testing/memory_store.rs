@@ -182,7 +182,11 @@ impl MemoryStore {
     /// begun. Changes of names are durable, as [`StoreFiles`] requires. `fate` decides each
     /// unflushed change of a file. Modification times are preserved.
     #[must_use]
-    pub fn store_after_crash(&self, started: usize, mut fate: impl FnMut() -> WriteOutcome) -> Self {
+    pub fn store_after_crash(
+        &self,
+        started: usize,
+        mut fate: impl FnMut() -> WriteOutcome,
+    ) -> Self {
         let state = self.state();
         let ops = state.ops.get(..started).unwrap_or(&state.ops);
         let mut names = state.names_before.clone();

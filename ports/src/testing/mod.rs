@@ -2,12 +2,12 @@
 //! in memory ([`RedoRecords`](crate::RedoRecords)), rate-limited devices without storage
 //! ([`FileIo`](crate::FileIo)), and a file without data ([`DiskFile`](crate::DiskFile)).
 
-mod hollow_file;
-mod memory_records;
+mod memory_redo_records;
 mod memory_store;
-mod paced_io;
+mod null_file;
+mod rate_limited_io;
 
-pub use hollow_file::NullFile;
-pub use memory_records::MemoryRedoRecords;
+pub use memory_redo_records::MemoryRedoRecords;
 pub use memory_store::{MemoryStore, StoreOp};
-pub use paced_io::{RateLimit, RateLimitedIo};
+pub use null_file::NullFile;
+pub use rate_limited_io::{RateLimit, RateLimitedIo};

@@ -14,4 +14,6 @@
 pub mod instructions;
 mod kernel_objects;
 
-pub use kernel_objects::{Map, MapType, ProgramType, XdpHook, attach_xdp, load_program, replace_program};
+pub use kernel_objects::{
+    Map, MapType, ProgramType, XdpHook, attach_xdp, load_program, replace_program,
+};

@@ -63,7 +63,10 @@ fn thread_calls() -> Vec<Call> {
     // The standard library, with debug assertions, checks that the descriptors it closes are open.
     let condition = vec![ArgumentCondition::Is(1, libc::F_GETFD as u32)];
     calls.push(Call::when(libc::SYS_fcntl, vec![condition]));
-    calls.push(Call::when(libc::SYS_mprotect, vec![vec![ArgumentCondition::HasNoBits(2, PROT_EXEC)]]));
+    calls.push(Call::when(
+        libc::SYS_mprotect,
+        vec![vec![ArgumentCondition::HasNoBits(2, PROT_EXEC)]],
+    ));
     calls
 }
 
@@ -113,8 +116,10 @@ pub(crate) fn worker_calls() -> Vec<Call> {
     calls.push(Call::when(libc::SYS_io_uring_register, vec![files]));
     // Anonymous memory only: files of open descriptors cannot be mapped. The handler of SIGBUS maps
     // such memory where a guest's file was truncated.
-    let conditions =
-        vec![ArgumentCondition::HasNoBits(2, PROT_EXEC), ArgumentCondition::HasAllBits(3, MAP_ANONYMOUS)];
+    let conditions = vec![
+        ArgumentCondition::HasNoBits(2, PROT_EXEC),
+        ArgumentCondition::HasAllBits(3, MAP_ANONYMOUS),
+    ];
     calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }
@@ -263,8 +268,10 @@ pub(crate) fn nbd_server_calls() -> Vec<Call> {
     let local = vec![ArgumentCondition::Is(0, libc::AF_UNIX as u32)];
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
     // Stacks of threads and memory for payloads.
-    let conditions =
-        vec![ArgumentCondition::HasNoBits(2, PROT_EXEC), ArgumentCondition::HasAllBits(3, MAP_ANONYMOUS)];
+    let conditions = vec![
+        ArgumentCondition::HasNoBits(2, PROT_EXEC),
+        ArgumentCondition::HasAllBits(3, MAP_ANONYMOUS),
+    ];
     calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }

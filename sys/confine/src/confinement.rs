@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::filter::{Call, FilterKind, compile, install};
 use crate::privileges::{self, RemainingCapabilities};
-use crate::refusals::{self, RejectedCalls};
+use crate::rejected_calls::{self, RejectedCalls};
 use crate::report::{ConfinementReport, LandlockEffect, LayerReport};
 use crate::warm_up::warm_up;
 use crate::{allowed_calls, files, refused_calls};
@@ -108,10 +108,13 @@ impl Confinement {
     /// # Errors
     /// The architecture is not supported, or the process has no descriptor left.
     pub fn new() -> Result<Self, ConfineError> {
-        refusals::install().map_err(ConfineError::Handler)?;
+        rejected_calls::install().map_err(ConfineError::Handler)?;
         let lists = Lists {
             process: Program::new(FilterKind::Rejected, &refused_calls::process_calls())?,
-            missing: Program::new(FilterKind::FailsAsMissing, &refused_calls::calls_failing_as_missing())?,
+            missing: Program::new(
+                FilterKind::FailsAsMissing,
+                &refused_calls::calls_failing_as_missing(),
+            )?,
             worker: Program::new(FilterKind::Allowed, &allowed_calls::worker_calls())?,
             front_end: Program::new(FilterKind::Allowed, &allowed_calls::front_end_calls())?,
             nbd_server: Program::new(FilterKind::Allowed, &allowed_calls::nbd_server_calls())?,
@@ -159,7 +162,7 @@ impl Confinement {
             ThreadRole::NbdServer => &lists.nbd_server,
         };
         warm_up();
-        refusals::set_thread_label(role.label());
+        rejected_calls::set_thread_label(role.label());
         let dropped = privileges::drop_all_capabilities()?;
         privileges::prevent_new_privileges()?;
         let files = files::restrict_thread_files()?;
@@ -182,17 +185,17 @@ impl Confinement {
     /// that a confined thread of this role has started: they inherit its confinement, but not the
     /// label.
     pub fn label_inheriting_thread(&self, role: ThreadRole) {
-        refusals::set_thread_label(role.label());
+        rejected_calls::set_thread_label(role.label());
     }
 
     /// Returns the layers in effect.
     pub fn report(&self) -> ConfinementReport {
-        ConfinementReport { rejected_calls: refusals::count(), ..self.report_mut().clone() }
+        ConfinementReport { rejected_calls: rejected_calls::count(), ..self.report_mut().clone() }
     }
 
     /// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
     pub fn rejected_calls(&self) -> Option<RejectedCalls> {
-        refusals::last()
+        rejected_calls::last()
     }
 
     fn report_mut(&self) -> MutexGuard<'_, ConfinementReport> {

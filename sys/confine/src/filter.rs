@@ -64,7 +64,9 @@ pub(crate) fn compile(list: FilterKind, calls: &[Call]) -> Result<BpfProgram, se
     let (listed, default_action) = match list {
         FilterKind::Allowed => (SeccompAction::Allow, SeccompAction::Trap),
         FilterKind::Rejected => (SeccompAction::Trap, SeccompAction::Allow),
-        FilterKind::FailsAsMissing => (SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow),
+        FilterKind::FailsAsMissing => {
+            (SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow)
+        }
     };
     let mut rules = BTreeMap::new();
     for call in calls {
@@ -146,9 +148,8 @@ fn plain(condition: ArgumentCondition) -> Result<SeccompCondition, seccompiler::
     Ok(match condition {
         ArgumentCondition::Is(argument, value) => compare(argument, SeccompCmpOp::Eq, value)?,
         ArgumentCondition::IsNot(argument, value) => compare(argument, SeccompCmpOp::Ne, value)?,
-        ArgumentCondition::HasAllBits(argument, mask) | ArgumentCondition::HasAnyBit(argument, mask) => {
-            masked(argument, mask, mask)?
-        }
+        ArgumentCondition::HasAllBits(argument, mask)
+        | ArgumentCondition::HasAnyBit(argument, mask) => masked(argument, mask, mask)?,
         ArgumentCondition::HasNoBits(argument, mask) => masked(argument, mask, 0)?,
     })
 }

@@ -46,14 +46,14 @@ mod confinement;
 mod files;
 mod filter;
 mod privileges;
-mod refusals;
 mod refused_calls;
+mod rejected_calls;
 mod report;
 mod warm_up;
 mod workers;
 
 pub use confinement::{ConfineError, Confinement, ThreadRole, confine_launcher};
 pub use privileges::RETAINED_CAPABILITIES;
-pub use refusals::{RejectedCalls, wake_pipe as refusal_pipe};
+pub use rejected_calls::{RejectedCalls, wake_pipe as refusal_pipe};
 pub use report::{ConfinementReport, LandlockEffect, LayerReport};
 pub use workers::ConfinedWorkers;

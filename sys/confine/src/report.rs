@@ -94,7 +94,8 @@ impl ConfinementReport {
 
     /// Returns descriptions of the kernel features that the layers lack, without duplicates.
     pub fn missing_features(&self) -> Vec<&'static str> {
-        let mut missing: Vec<_> = self.layers().flat_map(|(_, layer)| layer.missing_features()).collect();
+        let mut missing: Vec<_> =
+            self.layers().flat_map(|(_, layer)| layer.missing_features()).collect();
         missing.sort_unstable();
         missing.dedup();
         missing

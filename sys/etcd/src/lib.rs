@@ -17,7 +17,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod channel;
-mod explain;
+mod errors;
 #[cfg(test)]
 mod hanging_resolver;
 mod lease;

@@ -10,7 +10,7 @@ use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 use tokio::time::timeout;
 
 use crate::channel::{CONNECT_TIMEOUT, lazy_channel};
-use crate::explain::{convert_error, timeout_error};
+use crate::errors::{convert_error, timeout_error};
 use crate::spec::EtcdSpec;
 
 /// Pause between two attempts to send a request.
@@ -67,9 +67,9 @@ impl Members {
             return Ok((client, member));
         }
         let result = timeout(CONNECT_TIMEOUT * 2, self.connect(&member)).await;
-        let client = result
-            .map_err(|_| timeout_error(&member, false))
-            .and_then(|connection| connection.map_err(|error| convert_error(&member, &error, false)))?;
+        let client = result.map_err(|_| timeout_error(&member, false)).and_then(|connection| {
+            connection.map_err(|error| convert_error(&member, &error, false))
+        })?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // Another task may have switched to the next member meanwhile.
         if current.index == selected {

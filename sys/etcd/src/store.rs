@@ -7,15 +7,15 @@ use std::time::Duration;
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use suimon_lookups::{LOOKUPS_MAX, Lookups};
 use suimon_ports::{
-    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterKvStore, ClusterLease, ClusterObserver,
-    ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterKvStore, ClusterLease,
+    ClusterObserver, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::lease::Lease;
 use crate::members::Members;
 use crate::spec::EtcdSpec;
-use crate::view::{read_view, decode_revision};
+use crate::view::{decode_revision, read_view};
 use crate::watch;
 
 /// Maximum number of changes of a transaction: the default of etcd's `--max-txn-ops`, which limits
@@ -43,12 +43,13 @@ impl EtcdStore {
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
         let prefix = spec.prefix.clone();
-        let store = Self::new(spec, Lookups::process_wide()).map_err(|error| ClusterStoreError {
-            kind: Kind::Refused,
-            detail: format!(
-                "cannot start a thread for etcd: {error}; check the host's limit of threads"
-            ),
-        })?;
+        let store =
+            Self::new(spec, Lookups::process_wide()).map_err(|error| ClusterStoreError {
+                kind: Kind::Refused,
+                detail: format!(
+                    "cannot start a thread for etcd: {error}; check the host's limit of threads"
+                ),
+            })?;
         store.check(&prefix)?;
         Ok(store)
     }

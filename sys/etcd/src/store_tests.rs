@@ -9,7 +9,11 @@ use crate::hanging_resolver::{Resolver, wait_for};
 fn store(name: &str, timeout: Duration, resolver: &Resolver) -> EtcdStore {
     let endpoints = vec![format!("http://{name}:2379")];
     let (tls, user, prefix) = (None, None, "/suimon/".to_owned());
-    EtcdStore::new(EtcdSpec { endpoints, tls, credentials: user, prefix, timeout }, resolver.lookups()).unwrap()
+    EtcdStore::new(
+        EtcdSpec { endpoints, tls, credentials: user, prefix, timeout },
+        resolver.lookups(),
+    )
+    .unwrap()
 }
 
 /// Creates a store again and again, as the daemon does every few seconds, while the resolver does

@@ -10,9 +10,9 @@ use suimon_ports::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::explain::{convert_error, is_too_large, timeout_error};
+use crate::errors::{convert_error, is_too_large, timeout_error};
 use crate::members::Members;
-use crate::view::{RESPONSE_BYTES_MAX, decode_entry, read_view, decode_revision};
+use crate::view::{RESPONSE_BYTES_MAX, decode_entry, decode_revision, read_view};
 
 /// Interval of progress requests on a watch without events.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);

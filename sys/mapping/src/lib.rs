@@ -17,4 +17,6 @@
 
 mod truncation;
 
-pub use truncation::{GUARDS_MAX, TruncationGuard, install_truncation_handler, truncated_access_count};
+pub use truncation::{
+    GUARDS_MAX, TruncationGuard, install_truncation_handler, truncated_access_count,
+};

@@ -17,8 +17,8 @@ use suimon_ports::{
     ThreadInit,
 };
 
-use crate::book::{InFlight, Request};
 use crate::handshake::negotiate_export;
+use crate::in_flight::{InFlight, Request};
 use crate::replies::NbdReplyReader;
 
 /// Connection to one export of a server. Dropping it closes the connection.
@@ -204,8 +204,8 @@ fn nbd(range: ByteRange) -> Result<NbdRange, DiskClientError> {
     let (offset, length) = (range.offset(), range.len());
     match u32::try_from(length) {
         Ok(_) => Ok(NbdRange { offset, length }),
-        Err(_) => {
-            Err(DiskClientError::RequestFailed(format!("a length of {length} bytes is 4 GiB or more")))
-        }
+        Err(_) => Err(DiskClientError::RequestFailed(format!(
+            "a length of {length} bytes is 4 GiB or more"
+        ))),
     }
 }

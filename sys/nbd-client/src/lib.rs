@@ -21,11 +21,11 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod book;
 mod connection;
 #[cfg(test)]
 mod connection_tests;
 mod handshake;
+mod in_flight;
 mod received;
 mod replies;
 

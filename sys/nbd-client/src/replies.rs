@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{EXTENTS_MAX, ExtentsReply, ParsedReply, ReplyContent, ReplyReader};
 
-use crate::book::{InFlight, Request};
+use crate::in_flight::{InFlight, Request};
 
 /// Maximum number of bytes read from the socket at once while the length of the next message is
 /// unknown.

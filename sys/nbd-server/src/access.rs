@@ -100,8 +100,8 @@ impl TcpAccess {
     /// The reason why the client is rejected.
     pub(crate) fn check_client(&self, address: IpAddr) -> Result<(), &'static str> {
         let address = address.to_canonical();
-        let is_let_in =
-            self.allowed_networks.is_empty() || self.allowed_networks.iter().any(|net| net.contains(&address));
+        let is_let_in = self.allowed_networks.is_empty()
+            || self.allowed_networks.iter().any(|net| net.contains(&address));
         if is_let_in { Ok(()) } else { Err("its address is not in `addresses` of the export") }
     }
 }

@@ -8,9 +8,9 @@ use suimon_socket_runtime::blocking;
 
 use crate::client::Client;
 use crate::handshake::{NegotiatedConnection, negotiate_connection};
-use crate::handshakes::NegotiationEntry;
-use crate::inside::QueueResources;
+use crate::negotiations::NegotiationEntry;
 use crate::queue::NbdQueue;
+use crate::queue_resources::QueueResources;
 
 impl Client {
     /// Negotiates with the client on `socket`, and passes the connection's queue to the export that
@@ -26,7 +26,9 @@ impl Client {
         handshake: Option<NegotiationEntry>,
     ) -> io::Result<()> {
         let Some(handshake) = handshake else {
-            let Some(admitted) = negotiate_connection(socket, &self, None).await? else { return Ok(()) };
+            let Some(admitted) = negotiate_connection(socket, &self, None).await? else {
+                return Ok(());
+            };
             return self.attach_soon(admitted).await;
         };
         let mut evicted = handshake.replacement_signal.clone();

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use suimon_socket_runtime::DescriptorGuard;
 
-use crate::budgets::ConnectionAccount;
+use crate::accounting::ConnectionAccount;
 use crate::clients::ClientIdentity;
-use crate::handshakes::{NegotiationHandle, ReplacementSignal};
-use crate::host::NbdServerContext;
+use crate::negotiations::{NegotiationHandle, ReplacementSignal};
 use crate::origin::Origin;
+use crate::server_context::NbdServerContext;
 use crate::tls::NbdTls;
 
 /// Connected client during its negotiation, with the server's parameters.
@@ -43,7 +43,16 @@ impl Client {
         origin: Option<Origin>,
     ) -> Self {
         let share = Arc::default();
-        Self { context: host, tls, identity: caller, origin, account: share, replacement_signal: None, negotiation: None, guard: None }
+        Self {
+            context: host,
+            tls,
+            identity: caller,
+            origin,
+            account: share,
+            replacement_signal: None,
+            negotiation: None,
+            guard: None,
+        }
     }
 
     /// Reports to the exports that access control or the protocol rejected the client. Logged at

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{NbdClient, NbdTransport};
 
-use crate::budgets::ConnectionAccount;
+use crate::accounting::ConnectionAccount;
 
 /// Connections of the servers that share this list, in the order in which they were established.
 /// Clones share the same list.

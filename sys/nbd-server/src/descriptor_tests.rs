@@ -16,9 +16,9 @@ use suimon_nbd::Framing;
 use suimon_ports::{DiskQueue, FaultKind};
 use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
 
-use crate::inside::QueueResources;
+use crate::queue_resources::QueueResources;
 use crate::queue_tests::{READ, WRITE, connection_of, header};
-use crate::server_tests::{Exports, LIMIT, choose, host};
+use crate::server_tests::{Exports, LIMIT, choose, server_context};
 use crate::{NbdAccounting, NbdServer, UnixAccess};
 
 /// Creates a TCP connection. Closing the first socket blocks for ten times [`LIMIT`] unless the
@@ -105,7 +105,8 @@ fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
         let (queue, client) = connection_of(Framing::Simple, &budgets);
         let guard = Arc::new(DescriptorGuard::new(queue.socket.as_fd(), &runtime).unwrap());
         let share = Arc::new(budgets.admit_daemon());
-        let inner = QueueResources { _account: share, _list_entry: None, _relay: None, guard: Some(guard) };
+        let inner =
+            QueueResources { _account: share, _list_entry: None, _relay: None, guard: Some(guard) };
         let mut queue = queue.with_resources(inner);
         (&client).write_all(&header(0, READ, 1, 0, 512)).unwrap();
         assert_eq!(queue.receive(8, &mut Vec::new()).unwrap(), 1);

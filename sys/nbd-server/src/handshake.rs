@@ -5,13 +5,15 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use suimon_nbd::{GREETING, NegotiatedParameters, ServerHandshake as Negotiation, ServerStep, TlsMode};
+use suimon_nbd::{
+    GREETING, NegotiatedParameters, ServerHandshake as Negotiation, ServerStep, TlsMode,
+};
 use suimon_socket_runtime::{DescriptorGuard, WatchedFd};
 use tokio::time::timeout;
 
 use crate::client::Client;
-use crate::handshakes::NegotiationEntry;
-use crate::inside::RelayOwner;
+use crate::negotiations::NegotiationEntry;
+use crate::queue_resources::RelayOwner;
 use crate::relay::start_relay;
 use crate::tls::NbdTls;
 

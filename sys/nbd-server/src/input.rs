@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{ParsedHeader, RejectedRequest, Request, RequestParser};
 use suimon_socket_runtime::DescriptorGuard;
 
-use crate::level::READ_AHEAD_BYTES;
+use crate::limit_level::READ_AHEAD_BYTES;
 use crate::memory::{CHUNK_BYTES, Memory};
 
 /// Number of bytes received in addition to a long payload. Another long payload is likely to

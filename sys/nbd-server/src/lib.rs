@@ -38,31 +38,30 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod access;
+mod accounting;
 mod accounts;
 mod admission;
-mod budgets;
 mod client;
 mod clients;
 #[cfg(test)]
 mod descriptor_tests;
 mod handshake;
-mod handshakes;
-mod host;
-mod in_parts;
-#[cfg(test)]
-mod in_parts_tests;
+mod in_flight_request;
 mod input;
-mod inside;
 mod keepalive;
-mod level;
+mod limit_level;
 mod memory;
 #[cfg(test)]
 mod memory_tests;
+mod negotiations;
 mod origin;
 mod output;
-mod parts;
+mod part_requests;
+#[cfg(test)]
+mod part_requests_tests;
 mod pool;
 mod queue;
+mod queue_resources;
 #[cfg(test)]
 mod queue_tests;
 mod relay;
@@ -71,9 +70,10 @@ mod relay_tests;
 mod replies;
 mod requests;
 mod server;
+mod server_context;
 #[cfg(test)]
 mod server_tests;
-mod slot;
+mod split_request;
 mod tls;
 #[cfg(test)]
 mod tls_tests;
@@ -81,11 +81,11 @@ mod unread;
 mod watch;
 
 pub use access::{TcpAccess, UnixAccess};
+pub use accounting::{ConnectionAccount, NbdAccounting};
 pub use accounts::{AccountError, Accounts};
-pub use budgets::{ConnectionAccount, NbdAccounting};
 pub use clients::NbdClients;
-pub use host::{NbdExports, NbdServerContext};
-pub use level::{LimitExceeded, NbdScope, RESERVED_BYTES};
+pub use limit_level::{LimitExceeded, NbdScope, RESERVED_BYTES};
 pub use queue::{NbdQueue, REQUESTS_MAX};
 pub use server::{NbdServer, serve_stream};
+pub use server_context::{NbdExports, NbdServerContext};
 pub use tls::{NbdTls, NbdTlsError, TlsFile};

@@ -63,7 +63,8 @@ impl Memory {
     /// Returns the address of the chunk with this index.
     pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
         let small_index = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
-        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small_index as usize * SMALL_CHUNK_BYTES;
+        let offset =
+            chunk.min(CHUNKS) as usize * CHUNK_BYTES + small_index as usize * SMALL_CHUNK_BYTES;
         // SAFETY: the offset is within the mapping.
         unsafe { self.start.cast::<u8>().add(offset) }
     }

@@ -12,8 +12,8 @@
 use core::ops::Range;
 use std::sync::Arc;
 
-use crate::budgets::ConnectionAccount;
-use crate::level::PAYLOAD_RESERVED_BYTES;
+use crate::accounting::ConnectionAccount;
+use crate::limit_level::PAYLOAD_RESERVED_BYTES;
 use crate::memory::{CHUNK_BYTES, CHUNKS, SMALL_CHUNK_BYTES, SMALL_CHUNKS};
 
 /// Maximum number of empty lists that a pool keeps for reuse: the queue depth of most clients.

@@ -14,14 +14,14 @@ use suimon_ports::{
 };
 use suimon_uring::PayloadTable;
 
-use crate::budgets::ConnectionAccount;
-use crate::input::{InputEvent, Input, InputError};
-use crate::inside::QueueResources;
+use crate::accounting::ConnectionAccount;
+use crate::in_flight_request::{InFlightRequest, payload_bytes};
+use crate::input::{Input, InputError, InputEvent};
 use crate::memory::{CHUNK_BYTES, CHUNKS, Memory};
 use crate::output::{Output, SendResult};
-use crate::parts::{Phase, SplitRequest};
 use crate::pool::Pool;
-use crate::slot::{InFlightRequest, payload_bytes};
+use crate::queue_resources::QueueResources;
+use crate::split_request::{Phase, SplitRequest};
 use crate::unread;
 use crate::watch::SocketWatch;
 
@@ -261,7 +261,8 @@ impl NbdQueue {
     fn send(&mut self) -> Result<(), QueueFault> {
         let pool = &mut self.pool;
         let sending = self.output.send(&self.socket, &self.memory, |chunks| pool.release(chunks));
-        self.is_output_blocked = sending.map_err(|errno| disconnected(&errno))? == SendResult::Blocked;
+        self.is_output_blocked =
+            sending.map_err(|errno| disconnected(&errno))? == SendResult::Blocked;
         Ok(())
     }
 
@@ -276,7 +277,11 @@ impl DiskQueue for NbdQueue {
         REQUESTS_MAX
     }
 
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
+    fn receive(
+        &mut self,
+        max: usize,
+        requests: &mut Vec<DiskRequest>,
+    ) -> Result<usize, QueueFault> {
         if let Some(errno) = self.watch_error {
             let detail = format!("the connection cannot be polled: {errno}");
             return Err(QueueFault { kind: FaultKind::SystemCallFailed, detail });

@@ -41,7 +41,8 @@ pub(crate) fn connection_of(framing: Framing, budgets: &NbdAccounting) -> (NbdQu
     let spec = ExportSpec { name: "disk".to_owned(), size: SIZE, features, ..Default::default() };
     let export = Export::new(spec).unwrap();
     let flags = export.flags(framing, has_chunks);
-    let negotiated = NegotiatedParameters { export, flags, framing, base_allocation: has_chunks, tls: false };
+    let negotiated =
+        NegotiatedParameters { export, flags, framing, base_allocation: has_chunks, tls: false };
     let (socket, client) = UnixStream::pair().unwrap();
     let share = Arc::new(budgets.admit_daemon());
     (NbdQueue::new(socket, &negotiated, Vec::new(), share).unwrap(), client)
@@ -177,7 +178,8 @@ fn block_status_is_reported_for_selected_contexts_only() {
     };
     client.write_all(&[ask(1, 1 << 20, 9), ask(2, 1 << 20, 1)].concat()).unwrap();
     let requests = received(&mut queue);
-    let [DiskRequest { tag, op: DiskOp::AllocationStatus { is_first_only: false }, range }] = requests[..]
+    let [DiskRequest { tag, op: DiskOp::AllocationStatus { is_first_only: false }, range }] =
+        requests[..]
     else {
         panic!("{requests:?}")
     };

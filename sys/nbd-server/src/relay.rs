@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
-use crate::handshakes::ReplacementSignal;
-use crate::inside::RelayOwner;
+use crate::negotiations::ReplacementSignal;
 use crate::origin::Origin;
+use crate::queue_resources::RelayOwner;
 use crate::tls::NbdTls;
 
 /// Size of the buffer per direction in bytes. No further bytes are read from one side until the

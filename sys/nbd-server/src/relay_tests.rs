@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::clients::ClientIdentity;
 use crate::origin::Origin;
 use crate::relay::start_relay;
-use crate::{NbdExports, NbdServerContext, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
+use crate::{NbdExports, NbdQueue, NbdServer, NbdServerContext, NbdTls, RESERVED_BYTES, TcpAccess};
 
 /// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);

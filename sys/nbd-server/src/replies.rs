@@ -6,8 +6,8 @@ use suimon_nbd::{
 };
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 
+use crate::in_flight_request::InFlightRequest;
 use crate::queue::NbdQueue;
-use crate::slot::InFlightRequest;
 
 /// Size of an extent in bytes, in the longer one of the two formats of block status.
 const STATUS_EXTENT_BYTES: usize = 16;
@@ -37,14 +37,20 @@ impl NbdQueue {
             let bytes_max = STATUS_BUFFER_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
             let transmission = self.request_parser;
             let encode = |out: &mut [u8]| {
-                let mut reply = transmission.begin_block_status_reply(reply_to, range, first_only, out).ok()?;
+                let mut reply =
+                    transmission.begin_block_status_reply(reply_to, range, first_only, out).ok()?;
                 extents.into_iter().map(extent).all(|extent| reply.push(extent));
                 Some(reply.finish())
             };
             // The chunk is counted for the extents until they are sent.
             return self.output.push(bytes_max, encode, chunks, 0);
         } else {
-            self.output.push(REPLY_BYTES_MAX, |out| reply_to.encode_success(out).ok(), Vec::new(), 0);
+            self.output.push(
+                REPLY_BYTES_MAX,
+                |out| reply_to.encode_success(out).ok(),
+                Vec::new(),
+                0,
+            );
         }
         self.pool.release(chunks);
     }
@@ -56,7 +62,8 @@ impl NbdQueue {
         range: ExportRange,
     ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
         let no_extents = core::iter::empty();
-        let mut chunks = self.request_parser.split_read_reply(request.reply_to, range, true, no_extents);
+        let mut chunks =
+            self.request_parser.split_read_reply(request.reply_to, range, true, no_extents);
         move |out| chunks.next()?.encode_head(out).ok()
     }
 }

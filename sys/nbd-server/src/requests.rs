@@ -5,9 +5,9 @@ use suimon_nbd::{NbdCommand, NbdError, REPLY_BYTES_MAX, Request};
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_uring::{PayloadUse, Segment};
 
+use crate::in_flight_request::{InFlightRequest, RequiredAction, disk_bytes, required_action};
 use crate::memory::{CHUNK_BYTES, SMALL_CHUNK_BYTES};
 use crate::queue::NbdQueue;
-use crate::slot::{InFlightRequest, RequiredAction, disk_bytes, required_action};
 
 impl NbdQueue {
     /// Starts a block status request whose payload selects metadata contexts. Queues an error
@@ -22,7 +22,8 @@ impl NbdQueue {
         let result = chunks.first().map(|&chunk| {
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunk, and
             // its payload of a few bytes fits into it.
-            let payload = unsafe { self.memory.chunk_slice(chunk, 0, bytes.min(SMALL_CHUNK_BYTES)) };
+            let payload =
+                unsafe { self.memory.chunk_slice(chunk, 0, bytes.min(SMALL_CHUNK_BYTES)) };
             self.request_parser.parse_contexts(request, payload)
         });
         match result {

@@ -19,9 +19,9 @@ use tokio::time::sleep;
 use crate::access::{TcpAccess, UnixAccess};
 use crate::client::Client;
 use crate::clients::ClientIdentity;
-use crate::host::NbdServerContext;
 use crate::keepalive;
 use crate::origin::Origin;
+use crate::server_context::NbdServerContext;
 
 /// Pause after a client could not be accepted because the process or host has no descriptor or
 /// memory.
@@ -88,7 +88,11 @@ impl NbdServer {
     /// # Errors
     /// The error of the system call; [`io::ErrorKind::PermissionDenied`] for an address that other
     /// hosts can reach without TLS.
-    pub fn listen_tcp(address: SocketAddr, access: TcpAccess, host: NbdServerContext) -> io::Result<Self> {
+    pub fn listen_tcp(
+        address: SocketAddr,
+        access: TcpAccess,
+        host: NbdServerContext,
+    ) -> io::Result<Self> {
         access.check_listen_address(address)?;
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;

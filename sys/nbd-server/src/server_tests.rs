@@ -14,7 +14,7 @@ use suimon_nbd::{Export, ExportSpec};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 
 use crate::server::Access;
-use crate::{NbdExports, NbdServerContext, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
+use crate::{NbdExports, NbdQueue, NbdServer, NbdServerContext, TcpAccess, UnixAccess, keepalive};
 
 /// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ pub(crate) fn choose(stream: &mut (impl Read + Write), export: &str) -> std::io:
 }
 
 /// Number of silent clients in the following test: less than
-/// [`PEER_LIMIT`](crate::handshakes::PEER_LIMIT).
+/// [`PEER_LIMIT`](crate::negotiations::PEER_LIMIT).
 const SILENT: usize = 127;
 
 #[test]

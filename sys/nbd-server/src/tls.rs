@@ -85,7 +85,8 @@ impl NbdTls {
                 }
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                let clients = |error: &dyn ToString| NbdTlsError::ClientCaCertificates(error.to_string());
+                let clients =
+                    |error: &dyn ToString| NbdTlsError::ClientCaCertificates(error.to_string());
                 let verifier = verifier.map_err(|error| clients(&error))?;
                 builder.with_client_cert_verifier(NamedClients::among(verifier, names)?)
             }
@@ -146,7 +147,8 @@ impl NamedClients {
             return Ok(verifier);
         }
         let name = |text: &String| {
-            let invalid_name = |_| NbdTlsError::ClientCaCertificates(format!("`{text}` is not a DNS name"));
+            let invalid_name =
+                |_| NbdTlsError::ClientCaCertificates(format!("`{text}` is not a DNS name"));
             ServerName::try_from(text.clone()).map_err(invalid_name)
         };
         let names = names.iter().map(name).collect::<Result<_, _>>()?;

@@ -14,7 +14,7 @@ use suimon_ports::{
     ControlSocket, DeviceError, NextReceive,
 };
 
-use crate::explain::host_error;
+use crate::errors::host_error;
 use crate::link::Link;
 
 /// Receive buffer size in bytes, which the kernel doubles. The kernel accounts about 1 KB for a

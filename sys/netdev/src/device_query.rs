@@ -13,7 +13,7 @@ use rustix::net::{
 use suimon_netif::ethtool::{self, ReplyError};
 use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures, LinkSpeed};
 
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 use crate::link::Link;
 
 /// Time limit for a reply, which normally is available before `send` returns.

@@ -32,7 +32,8 @@
 
 mod control_socket;
 mod device_query;
-mod explain;
+mod errors;
+mod ethtool_monitor;
 mod frame_write;
 mod kernel_path;
 mod link;
@@ -43,7 +44,6 @@ mod offload;
 mod packet_device;
 mod packet_queue;
 mod packet_socket;
-mod speed_notices;
 mod sriov;
 mod tap;
 mod tap_device;

@@ -11,7 +11,7 @@ use suimon_netif::ioctl::{self, IfRequest, IfRequestOp};
 use suimon_netif::netlink::LinkState;
 use suimon_ports::{DeviceError, DeviceErrorKind, LinkSpeed};
 
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 
 /// Maximum length of a device name in bytes.
 const NAME_BYTES_MAX: usize = 15;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 
 /// Directory in which `ip netns` keeps namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";

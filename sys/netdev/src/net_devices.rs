@@ -13,7 +13,7 @@ use suimon_quantity::PortId;
 
 use crate::control_socket::DeviceControlSocket;
 use crate::device_query::DeviceQuery;
-use crate::explain::device_error;
+use crate::errors::device_error;
 use crate::kernel_path::KernelPaths;
 use crate::link::Link;
 use crate::packet_device::{self, PacketDevice};

@@ -260,7 +260,9 @@ fn changes_are_live_or_need_reopening_and_a_rejected_one_changes_nothing() {
         assert!(!device.apply_spec(&PortDeviceSpec::Tap(changed)).unwrap());
     }
     assert!(
-        !device.apply_spec(&PortDeviceSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap()
+        !device
+            .apply_spec(&PortDeviceSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap)))
+            .unwrap()
     );
     let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let live = TapSpec { mtu: 2000, mac: Some(mac(3)), offload, ..spec.clone() };

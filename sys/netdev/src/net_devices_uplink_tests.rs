@@ -25,7 +25,13 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
     let present = suimon_netif::netlink::LinkState::default();
     let (device, has_speed, is_lost_on_rename) = ("far0", false, false);
-    let subject = WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename };
+    let subject = WatchSubject {
+        index,
+        device,
+        initial_state: present,
+        reports_speed: has_speed,
+        is_lost_on_rename,
+    };
     let _watch = devices.watcher.watch(&namespace, subject, PortId(9), far).unwrap();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { queue_pairs, mtu, ..spec };

@@ -9,7 +9,7 @@ use suimon_ports::{
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::explain::host_error;
+use crate::errors::host_error;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};
@@ -47,7 +47,13 @@ impl PacketDevice {
         let namespace = Namespace::open(None)?;
         let present = link.state()?;
         let (device, has_speed, is_lost_on_rename) = (&spec.device, true, true);
-        let subject = WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename };
+        let subject = WatchSubject {
+            index,
+            device,
+            initial_state: present,
+            reports_speed: has_speed,
+            is_lost_on_rename,
+        };
         let watch = watcher.watch(&namespace, subject, port, observer)?;
         let device: Arc<str> = spec.device.as_str().into();
         let queue = |socket| {
@@ -80,7 +86,8 @@ pub(crate) fn probe(spec: &UplinkSpec) -> Result<(), DeviceError> {
 
 fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, DeviceError> {
     let device = &spec.device;
-    let fail = |cause: std::io::Error| host_error("device", &format!("opening device {device}"), &cause);
+    let fail =
+        |cause: std::io::Error| host_error("device", &format!("opening device {device}"), &cause);
     let mut sockets: Vec<PacketSocket> = Vec::new();
     let mut group = None;
     for _ in 0..spec.queue_pairs.max(1) {

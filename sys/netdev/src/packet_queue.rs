@@ -11,7 +11,7 @@ use suimon_frame::{
 };
 use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
-use crate::explain::{device_removed_fault, call_failed_fault};
+use crate::errors::{call_failed_fault, device_removed_fault};
 use crate::frame_write::write_frame;
 use crate::offload::{self, SharedOffloads};
 use crate::packet_socket::{PacketSocket, ReceivedFrame, StrippedTag};

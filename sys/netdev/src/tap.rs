@@ -18,7 +18,7 @@ use suimon_netif::netlink::LinkState;
 use suimon_netif::rtnetlink::RtnetlinkSocket;
 use suimon_ports::{DeviceError, DeviceErrorKind, OffloadToggles, TapSpec, UplinkSpec};
 
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 use crate::kernel_path;
 use crate::link::Link;
 use crate::namespace::Namespace;
@@ -124,7 +124,13 @@ pub(crate) fn open(plan: &TapSettings, mark: &str) -> Result<OpenTap, DeviceErro
         }
         Ok((queues, link.index()?, link.state()?, udp_segmentation))
     })?;
-    Ok(OpenTap { namespace, queues, index, initial_state: present, supports_udp_segmentation: udp_segmentation })
+    Ok(OpenTap {
+        namespace,
+        queues,
+        index,
+        initial_state: present,
+        supports_udp_segmentation: udp_segmentation,
+    })
 }
 
 /// Checks whether [`open`] could succeed, without changing anything.
@@ -225,8 +231,9 @@ fn configure(plan: &TapSettings, link: &Link, queues: &[OwnedFd]) -> Result<bool
     let mut udp_segmentation = true;
     for queue in queues {
         let bytes = VNET_HEADER_BYTES as u8;
-        ioctl::set_tap_header_bytes(queue.as_fd(), bytes)
-            .map_err(|cause| host_error("device", "setting the virtio-net header of frames", &cause))?;
+        ioctl::set_tap_header_bytes(queue.as_fd(), bytes).map_err(|cause| {
+            host_error("device", "setting the virtio-net header of frames", &cause)
+        })?;
         udp_segmentation &= set_offloads(queue, offload::ingress(plan.offload, true))?;
     }
     if let Some(mtu) = plan.mtu {

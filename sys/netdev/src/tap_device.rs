@@ -9,8 +9,8 @@ use suimon_ports::{
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::explain::host_error;
-use crate::kernel_path::{TapKernelPath, KernelPaths};
+use crate::errors::host_error;
+use crate::kernel_path::{KernelPaths, TapKernelPath};
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};

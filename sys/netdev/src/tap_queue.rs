@@ -8,7 +8,7 @@ use rustix::io::{Errno, readv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_BYTES, VnetHeader};
 use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
-use crate::explain::{device_removed_fault, call_failed_fault};
+use crate::errors::{call_failed_fault, device_removed_fault};
 use crate::frame_write::write_frame;
 use crate::offload::{self, SharedOffloads};
 

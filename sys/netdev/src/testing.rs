@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_frame::{Frame, FrameBatch, MacAddr};
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadToggles, QueueFault, PortObserver, QueueHost,
+    DeviceNotice, FrameSink, FrameSource, OffloadToggles, PortObserver, QueueFault, QueueHost,
     TransmitResult, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};

@@ -19,10 +19,10 @@ use suimon_ports::{DeviceError, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
 use crate::device_query::DeviceQuery;
-use crate::explain::host_error;
+use crate::errors::host_error;
+use crate::ethtool_monitor::{ChangedDevices, EthtoolMonitor};
 use crate::namespace::{Namespace, NamespaceId};
 use crate::namespace_names::{NO_WATCH_WARNING, NamespaceNameWatch};
-use crate::speed_notices::{ChangedDevices, EthtoolMonitor};
 use crate::watched_link::{WatchSubject, WatchedLink, lock};
 
 /// Receive buffer size in bytes. The kernel's datagrams have at most 32 KiB in a dump and less

@@ -59,7 +59,13 @@ impl WatchedLink {
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Self {
-        let WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename } = subject;
+        let WatchSubject {
+            index,
+            device,
+            initial_state: present,
+            reports_speed: has_speed,
+            is_lost_on_rename,
+        } = subject;
         Self {
             token,
             namespace: namespace.id(),
@@ -195,7 +201,13 @@ mod tests {
     }
 
     fn subject(present: LinkState, is_lost_on_rename: bool) -> WatchSubject<'static> {
-        WatchSubject { index: 7, device: "eth0", initial_state: present, reports_speed: false, is_lost_on_rename }
+        WatchSubject {
+            index: 7,
+            device: "eth0",
+            initial_state: present,
+            reports_speed: false,
+            is_lost_on_rename,
+        }
     }
 
     #[test]
@@ -206,8 +218,13 @@ mod tests {
         // No device has this index and name.
         let device = "smt-removed";
         let index = u32::MAX >> 1;
-        let subject =
-            WatchSubject { index, device, initial_state: present, reports_speed: true, is_lost_on_rename: true };
+        let subject = WatchSubject {
+            index,
+            device,
+            initial_state: present,
+            reports_speed: true,
+            is_lost_on_rename: true,
+        };
         let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
         link.notify_link(&DeviceQuery::default());
         assert_eq!(*lock(&notices.0), []);
@@ -261,7 +278,8 @@ mod tests {
             link.handle_event(&LinkEvent::DeviceRemoved);
             link.handle_event(&LinkEvent::DeviceRemoved);
             let reported = lock(&notices.0);
-            let lost = DeviceNotice::DeviceLost { reason: "device eth0 was deleted or moved".to_owned() };
+            let lost =
+                DeviceNotice::DeviceLost { reason: "device eth0 was deleted or moved".to_owned() };
             assert_eq!(
                 reported.iter().filter(|notice| **notice == lost).count(),
                 1,

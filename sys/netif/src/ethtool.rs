@@ -165,7 +165,11 @@ pub fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device), or the datagram contains no complete
 /// reply.
-pub fn decode_features(datagram: &[u8], sequence: u32, family: u16) -> Result<DeviceFeatures, ReplyError> {
+pub fn decode_features(
+    datagram: &[u8],
+    sequence: u32,
+    family: u16,
+) -> Result<DeviceFeatures, ReplyError> {
     let reply = reply_attributes(datagram, sequence, family, FEATURES_GET_REPLY)?;
     let mut features = DeviceFeatures::default();
     let mut read = |kind, part, set: fn(&mut FeatureState)| {

@@ -48,7 +48,11 @@ pub fn execute_flow_op(
 ///
 /// # Errors
 /// As [`execute_flow_op`]; `EMSGSIZE` if there are more rules.
-pub fn query_rule_locations(fd: BorrowedFd<'_>, device: &str, count: u32) -> io::Result<(Vec<u32>, u64)> {
+pub fn query_rule_locations(
+    fd: BorrowedFd<'_>,
+    device: &str,
+    count: u32,
+) -> io::Result<(Vec<u32>, u64)> {
     let mut request = rule_locations_request(count.min(LOCATIONS_MAX));
     set_command(&mut request, ALL_LOCATIONS);
     // SAFETY: ETHTOOL_GRXCLSRLALL reads and writes a `struct ethtool_rxnfc` and writes

@@ -68,7 +68,11 @@ pub const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
 ///
 /// # Errors
 /// The errno of the call.
-pub fn execute_interface_op(fd: BorrowedFd<'_>, op: IfRequestOp, request: &mut IfRequest) -> io::Result<()> {
+pub fn execute_interface_op(
+    fd: BorrowedFd<'_>,
+    op: IfRequestOp,
+    request: &mut IfRequest,
+) -> io::Result<()> {
     // SAFETY: every `IfRequestOp` reads and writes one `struct ifreq` without
     // pointers in it; `IfRequest` has its layout and is at least as large.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, core::ptr::from_mut(request)) })

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use suimon_power::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo, TurboFile};
 
-use crate::files::{read_flag, read_name, read_number, list_numbered, read_value, read_values, read_text};
+use crate::files::{
+    list_numbered, read_flag, read_name, read_number, read_text, read_value, read_values,
+};
 
 /// Maximum number of CPUs of Linux (`CONFIG_NR_CPUS`).
 const CPUS_MAX: usize = 8192;

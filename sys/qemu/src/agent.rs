@@ -12,12 +12,12 @@ use serde_json::Value;
 use suimon_frame::MacAddr;
 use suimon_ports::{GuestInfo, GuestInterface, GuestSystem, VmError, VmErrorKind};
 use suimon_qmp::{
-    AgentCommand, AgentError, AgentReader, decode_file_system_count, decode_agent_host_name, decode_agent_interfaces,
-    decode_is_frozen, decode_agent_version, decode_agent_system,
+    AgentCommand, AgentError, AgentReader, decode_agent_host_name, decode_agent_interfaces,
+    decode_agent_system, decode_agent_version, decode_file_system_count, decode_is_frozen,
 };
 use suimon_unix_socket::CloseQueue;
 
-use crate::peer::wait_readable;
+use crate::messages::wait_readable;
 use crate::qemu_stream::QemuStream;
 use crate::vm_socket::connect_in;
 

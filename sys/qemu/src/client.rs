@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
-use crate::peer::{connect_to, receive_message, send_message, wait_readable};
-use crate::wire::{ProcessEnd, Envelope, PROTOCOL, Reply, Request};
+use crate::messages::{connect_to, receive_message, send_message, wait_readable};
+use crate::wire::{Envelope, PROTOCOL, ProcessEnd, Reply, Request};
 
 /// Time limit for a reply of the launcher. Probing KVM, allocating memory and killing a process
 /// take some seconds each.

@@ -98,7 +98,8 @@ fn add_machine(arguments: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAcce
         VmBoot::Uefi { .. } => ",pflash0=uefi-code,pflash1=uefi-variables",
         VmBoot::Bios | VmBoot::Direct { .. } => "",
     };
-    let machine = spec.migration_requirements.as_ref().map_or("q35", |arrival| arrival.machine_type.as_str());
+    let machine =
+        spec.migration_requirements.as_ref().map_or("q35", |arrival| arrival.machine_type.as_str());
     arguments.add("-machine", format!("{machine},memory-backend=memory{flash}"));
     let (accel, cpu) = match accelerator {
         VmAccelerator::Kvm => ("kvm", "host"),

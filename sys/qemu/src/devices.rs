@@ -124,7 +124,8 @@ impl QemuProperties {
                 let reconnect = ReconnectOption::for_chardev(self.version);
                 let chardev = Backend::Chardev { id: id.clone(), path, reconnect };
                 let queues = nic.queue_pairs;
-                let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queue_pairs: queues };
+                let netdev =
+                    Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queue_pairs: queues };
                 let mut device = DeviceArguments::new("virtio-net-pci")
                     .with("mq", queues > 1)
                     .with("vectors", self.vectors(queues * 2 + 2))

@@ -13,7 +13,8 @@ use suimon_ports::{
     VmRunState, VmSpec,
 };
 use suimon_qmp::{
-    Command, Greeting, ResultError, RunState, decode_chardevs, decode_cpu_count, decode_kvm_enabled, decode_run_state,
+    Command, Greeting, ResultError, RunState, decode_chardevs, decode_cpu_count,
+    decode_kvm_enabled, decode_run_state,
 };
 use suimon_quantity::PciAddress;
 use suimon_unix_socket::CloseQueue;
@@ -98,7 +99,8 @@ impl QemuHost {
         };
         let thread_start = Arc::clone(&self.thread_start);
         let closes = &self.closes;
-        let parts = SessionParameters { name, stream, watch, observer, thread_start, close_queue: closes };
+        let parts =
+            SessionParameters { name, stream, watch, observer, thread_start, close_queue: closes };
         let (session, greeted) = Session::start(parts).map_err(host)?;
         let shared = Arc::clone(session.shared());
         let negotiated = negotiate(&shared, &greeted, begin);
@@ -152,8 +154,10 @@ fn negotiate(
     shared.request(&Command::Capabilities)?;
     let state = decode_run_state(&shared.request(&Command::QueryStatus)?).map_err(invalid_reply)?;
     let is_kvm = decode_kvm_enabled(&shared.request(&Command::QueryKvm)?).map_err(invalid_reply)?;
-    let cpus = decode_cpu_count(&shared.request(&Command::QueryCpusFast)?).map_err(invalid_reply)?;
-    let chardevs = decode_chardevs(&shared.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
+    let cpus =
+        decode_cpu_count(&shared.request(&Command::QueryCpusFast)?).map_err(invalid_reply)?;
+    let chardevs =
+        decode_chardevs(&shared.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
     let agent = decode_chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
     let waits_for_space = state == RunState::IoError;
     let state = match state {
@@ -164,7 +168,11 @@ fn negotiate(
             VmRunState::Paused
         }
     };
-    shared.set_known_state(state, waits_for_space, agent.is_some_and(|agent| agent.is_frontend_open));
+    shared.set_known_state(
+        state,
+        waits_for_space,
+        agent.is_some_and(|agent| agent.is_frontend_open),
+    );
     if let Some(begin) = begin {
         shared.request(&begin)?;
     }
@@ -256,8 +264,11 @@ impl VmHost for QemuHost {
             tracing::warn!(vm = spec.name, "{remark}");
         }
         let threshold = Arc::new(StartObserver::default());
-        let begin =
-            if spec.migration_requirements.is_some() { prepare_incoming_command() } else { Command::Cont };
+        let begin = if spec.migration_requirements.is_some() {
+            prepare_incoming_command()
+        } else {
+            Command::Cont
+        };
         let attached = self.attach(&started.identity, threshold.clone(), Some(begin));
         match attached {
             Ok(vm) => {

@@ -9,13 +9,16 @@ use std::time::Instant;
 use serde_json::Value;
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationTransferPhase, MigrationSpec, MigrationStatus, PluggedDevice, VmDevice, VmError,
+    MigrationSpec, MigrationStatus, MigrationTransferPhase, PluggedDevice, VmDevice, VmError,
     VmErrorKind, VmHardware,
 };
 use suimon_qmp::MigrationCapability::{
     AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
 };
-use suimon_qmp::{Command, MigrationStage, decode_base_memory_bytes, decode_machine_type, migration, decode_qom_properties};
+use suimon_qmp::{
+    Command, MigrationStage, decode_base_memory_bytes, decode_machine_type, decode_qom_properties,
+    migration,
+};
 use suimon_unix_socket::refuse_descriptors;
 
 use crate::devices::{device_of, port_id};
@@ -45,7 +48,8 @@ impl QemuVm {
     pub(crate) fn device_behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
         let port = port_id(number);
         let path = format!("/machine/peripheral/{port}/{port}");
-        let properties = decode_qom_properties(&self.request(&Command::QomList { path: path.clone() })?);
+        let properties =
+            decode_qom_properties(&self.request(&Command::QomList { path: path.clone() })?);
         let properties = properties.map_err(invalid_reply)?;
         let Some(child) =
             properties.into_iter().find(|property| property.name.starts_with("child["))
@@ -57,10 +61,11 @@ impl QemuVm {
     }
 
     pub(crate) fn query_hardware(&self) -> Result<VmHardware, VmError> {
-        let memory =
-            decode_base_memory_bytes(&self.request(&Command::QueryMemorySizeSummary)?).map_err(invalid_reply)?;
+        let memory = decode_base_memory_bytes(&self.request(&Command::QueryMemorySizeSummary)?)
+            .map_err(invalid_reply)?;
         check_dirty_tracking(self.machine, memory)?;
-        let machine = decode_machine_type(&self.property("/machine", "type")?).map_err(invalid_reply)?;
+        let machine =
+            decode_machine_type(&self.property("/machine", "type")?).map_err(invalid_reply)?;
         let (mut plugged, started_at) = (Vec::new(), Instant::now());
         for number in 0..HOT_PLUG_PORTS_MAX {
             self.shared().check_time(started_at, "a query of the ports")?;
@@ -120,7 +125,8 @@ impl QemuVm {
     }
 
     pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
-        let read = decode_migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
+        let read =
+            decode_migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
         let phase = match read.stage {
             MigrationStage::None => MigrationTransferPhase::None,
             MigrationStage::Active => MigrationTransferPhase::Copying,

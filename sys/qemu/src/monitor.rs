@@ -12,7 +12,7 @@ use serde_json::Value;
 use suimon_ports::{VmError, VmErrorKind, VmRunState};
 use suimon_qmp::Command;
 
-use crate::peer::write_line;
+use crate::messages::write_line;
 use crate::qemu_stream::QemuStream;
 
 /// Time limit for QEMU's reply to one command.
@@ -208,7 +208,12 @@ impl SharedMonitor {
 
     /// Records the state that was queried from QEMU. If an event has already reported the agent,
     /// that is kept.
-    pub(crate) fn set_known_state(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
+    pub(crate) fn set_known_state(
+        &self,
+        state: VmRunState,
+        waits_for_space: bool,
+        has_agent: bool,
+    ) {
         let mut status = lock(&self.known_state);
         status.state = state;
         status.waits_for_space |= waits_for_space;
@@ -219,8 +224,9 @@ impl SharedMonitor {
     /// timeout.
     pub(crate) fn wait_end(&self, limit: Duration) -> bool {
         let status = lock(&self.known_state);
-        let waited =
-            self.end_reported.wait_timeout_while(status, limit, |status| status.end_description.is_none());
+        let waited = self
+            .end_reported
+            .wait_timeout_while(status, limit, |status| status.end_description.is_none());
         waited.map_or(true, |(status, _)| status.end_description.is_some())
     }
 

@@ -72,7 +72,9 @@ pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{address_space_bytes, ignores_signals, elapsed_since_start, start_ticks, process_user};
+    use super::{
+        address_space_bytes, elapsed_since_start, ignores_signals, process_user, start_ticks,
+    };
 
     #[test]
     fn a_process_has_a_user() {

@@ -13,11 +13,11 @@ use suimon_qmp::Greeting;
 use suimon_unix_socket::CloseQueue;
 
 use crate::client::ProcessWatch;
+use crate::message_rate::MessageRateLimiter;
 use crate::monitor::{KnownVmState, REPLY_TIMEOUT, SharedMonitor, lock};
-use crate::pace::MessageRateLimiter;
+use crate::monitor_reader::{LAST_READS_MAX, MonitorReader};
 use crate::qemu_stream::QemuStream;
-use crate::reading::{LAST_READS_MAX, MonitorReader};
-use crate::unplugging::UnplugQueue;
+use crate::unplug_queue::UnplugQueue;
 
 /// Open session with a VM's monitor. Dropping it closes the connection; the VM continues.
 pub(crate) struct Session {
@@ -27,7 +27,9 @@ pub(crate) struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // The reading thread detects the end of the connection and does not report it as an error.
-        lock(&self.shared.known_state).end_description.get_or_insert_with(|| "the daemon released it".to_owned());
+        lock(&self.shared.known_state)
+            .end_description
+            .get_or_insert_with(|| "the daemon released it".to_owned());
         let _ = self.shared.stream.shutdown(Shutdown::Both);
     }
 }
@@ -47,7 +49,8 @@ impl Session {
     /// Starts the reading thread. Returns the session, and the channel on which QEMU's greeting
     /// will arrive.
     pub(crate) fn start(parts: SessionParameters<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
-        let SessionParameters { name, stream, watch, observer, thread_start, close_queue: closes } = parts;
+        let SessionParameters { name, stream, watch, observer, thread_start, close_queue: closes } =
+            parts;
         let stream = QemuStream::new(stream, closes)?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
         let status = KnownVmState {

@@ -13,8 +13,8 @@ use suimon_ports::{NicStandbyState, VmDevice, VmErrorKind, VmNotice};
 use suimon_qmp::Command;
 
 use super::*;
-use crate::monitor::{SendError, OPERATION_LIMIT, ReplyRecipient, COMMANDS_IN_FLIGHT_MAX};
-use crate::peer::send_message;
+use crate::messages::send_message;
+use crate::monitor::{COMMANDS_IN_FLIGHT_MAX, OPERATION_LIMIT, ReplyRecipient, SendError};
 use crate::wire::{ProcessEnd, Reply};
 
 /// Time limit for conditions that a test waits for; generous, because the machine may be loaded. A

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::peer::connect_to;
+use crate::messages::connect_to;
 
 /// Time limit for a started launcher to listen on its socket. This takes milliseconds, and seconds
 /// on an overloaded machine. A failing launcher exits at once.

@@ -64,7 +64,8 @@ mod tests {
     fn only_a_qemu_that_misses_writes_refuses_to_let_a_guest_go() {
         let (old, corrected) = (Version::new(8, 2, 10), CORRECTED_IN);
         let mib = 1 << 20;
-        let refused = check_dirty_tracking(machine(old, VmAccelerator::Tcg), 512 * mib).unwrap_err();
+        let refused =
+            check_dirty_tracking(machine(old, VmAccelerator::Tcg), 512 * mib).unwrap_err();
         assert_eq!(refused.kind, VmErrorKind::Refused);
         assert!(refused.text.contains("QEMU 8.2.10 may lose"), "{refused}");
         assert!(refused.text.contains("QEMU 9.0.0 or later"), "{refused}");

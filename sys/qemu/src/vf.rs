@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use suimon_ports::{NicStandbyState, VmError, VmErrorKind};
-use suimon_qmp::{Command, decode_standby_negotiated, decode_driver_ready, decode_qom_properties};
+use suimon_qmp::{Command, decode_driver_ready, decode_qom_properties, decode_standby_negotiated};
 use suimon_quantity::PciAddress;
 
 use crate::devices::{QemuProperties, nic_id, vf_id};
@@ -70,7 +70,12 @@ impl SharedMonitor {
         standbys
     }
 
-    fn standby(&self, nic: &str, devices: &[String], limit: Duration) -> Result<NicStandbyState, VmError> {
+    fn standby(
+        &self,
+        nic: &str,
+        devices: &[String],
+        limit: Duration,
+    ) -> Result<NicStandbyState, VmError> {
         check_name(nic)?;
         let path = format!("{DEVICES}/{}/virtio-backend", nic_id(nic));
         let status = self.query(&Command::QueryVirtioStatus { path }, limit)?;

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestInfo, MigrationSpec, MigrationStatus, RunningVmStatus, NicStandbyState, Vm, VmAccelerator,
+    GuestInfo, MigrationSpec, MigrationStatus, NicStandbyState, RunningVmStatus, Vm, VmAccelerator,
     VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHardware, VmIdentity,
     VmNicSpec, VmRunState,
 };
-use suimon_qmp::{Chardev, Command, DeviceArguments, ReconnectOption, decode_chardevs, decode_cpu_slots};
+use suimon_qmp::{
+    Chardev, Command, DeviceArguments, ReconnectOption, decode_chardevs, decode_cpu_slots,
+};
 use suimon_quantity::CountedNoun;
 use suimon_unix_socket::CloseQueue;
 
@@ -106,7 +108,9 @@ impl QemuVm {
             }
         }
         let name = &self.identity.name;
-        Err(refused(format!("all {HOT_PLUG_PORTS_MAX} ports of VM {name} are in use; unplug a device first")))
+        Err(refused(format!(
+            "all {HOT_PLUG_PORTS_MAX} ports of VM {name} are in use; unplug a device first"
+        )))
     }
 
     /// Adds the objects of a device and then the device. If a step fails, removes what was added.
@@ -164,8 +168,8 @@ impl QemuVm {
 
     fn set_cpus(&self, cpus: u16) -> Result<(), VmError> {
         let _plugging = self.hot_plug_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots =
-            decode_cpu_slots(&self.request(&Command::QueryHotpluggableCpus)?).map_err(invalid_reply)?;
+        let slots = decode_cpu_slots(&self.request(&Command::QueryHotpluggableCpus)?)
+            .map_err(invalid_reply)?;
         let occupied: u64 =
             slots.iter().filter(|slot| slot.is_occupied).map(|slot| slot.cpus).sum();
         let max: u64 = slots.iter().map(|slot| slot.cpus).sum();
@@ -218,7 +222,8 @@ impl QemuVm {
     }
 
     fn console_chardev(&self) -> Result<Chardev, VmError> {
-        let chardevs = decode_chardevs(&self.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
+        let chardevs =
+            decode_chardevs(&self.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
         let console = decode_chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
         console.ok_or_else(|| refused(format!("VM {} has no serial console", self.identity.name)))
     }

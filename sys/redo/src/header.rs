@@ -49,7 +49,8 @@ impl Header {
             &self.replayed_id,
             &[],
         ];
-        let tail: [&[u8]; 2] = [&encode_first_entry(self.first_entry), &self.file_len.to_le_bytes()];
+        let tail: [&[u8]; 2] =
+            [&encode_first_entry(self.first_entry), &self.file_len.to_le_bytes()];
         let mut bytes = [0; HEADER_BYTES];
         let encoded = fields.into_iter().chain(tail).flatten();
         bytes.iter_mut().zip(encoded).for_each(|(to, from)| *to = *from);

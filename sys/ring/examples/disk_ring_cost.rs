@@ -23,10 +23,10 @@ use clock::{clock_cost, cpu_time};
 use disk::{DISK_FEATURES, Wanted};
 use rig::any::AnyDriver;
 use rig::packed::RING_PACKED;
-use rig::{Vm, call_line};
+use rig::{Vm, interrupt_line};
 use suimon_ports::DiskOutcome;
 use suimon_ring::{
-    DiskDescription, DiskProperties, DiskRing, InflightRegion, InflightLayout, RingTracking,
+    DiskDescription, DiskProperties, DiskRing, InflightLayout, InflightRegion, RingTracking,
 };
 use suimon_test_programs::end_program;
 

@@ -20,11 +20,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clock::{clock_cost, cpu_time};
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
-use rig::{Driver, Vm, call_line, event};
+use rig::{Driver, Vm, event, interrupt_line};
 use suimon_frame::{FrameBatch, Offloads};
 use suimon_ports::TransmitResult;
 use suimon_ring::{
-    DirtyLog, InflightRegion, InflightLayout, InterruptLine, OffloadMask, RingLog, RingSetup,
+    DirtyLog, InflightLayout, InflightRegion, InterruptLine, OffloadMask, RingLog, RingSetup,
     RingTracking, RxRing, TxRing,
 };
 use suimon_test_programs::end_program;

@@ -99,12 +99,9 @@ impl RingCells {
         }
         let entries = u64::from(size);
         let locate_area = |area, address: u64, alignment: u64, bytes: u64| {
-            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::AreaOutsideMemory {
-                queue,
-                area,
-                address,
-                bytes,
-            })?;
+            let area_at = memory
+                .user_pointer(address, bytes)
+                .ok_or(RingFault::AreaOutsideMemory { queue, area, address, bytes })?;
             // Regions start at page boundaries in both processes, but a front-end may claim
             // otherwise. Both addresses therefore have to be aligned.
             if address % alignment != 0 || area_at as u64 % alignment != 0 {

@@ -2,9 +2,9 @@
 //! validated before use (virtio 1.3, sections 2.7.5 and 2.8.5 to 2.8.7).
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
+use crate::chain_head::ChainHead;
 use crate::chain_walk::{ChainWalk, IndirectTable};
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::memory::OutOfRange;
 use crate::memory_view::MemoryView;
 use crate::virtqueue::{Access, Virtqueue};
@@ -110,7 +110,8 @@ fn gather_table<Q: Virtqueue>(
     head: ChainHead,
     sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
-    let (access, table) = (queue.queue_state().access, indirect_table(queue, head.index, head.first)?);
+    let (access, table) =
+        (queue.queue_state().access, indirect_table(queue, head.index, head.first)?);
     let (mut index, mut remaining, mut has_writable) = (0_u16, table.entries, false);
     loop {
         let descriptor = read_indirect(queue, head.index, table, index)?;

@@ -1,7 +1,7 @@
 //! State of an iteration over the buffers of one descriptor chain.
 
 use crate::cells::Descriptor;
-use crate::head::ChainHead;
+use crate::chain_head::ChainHead;
 
 /// Indirect descriptor table: guest address, and number of entries.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_T_WRITE_ZEROES, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP,
 };
 
-use crate::disk_facts::{DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES};
+use crate::disk_properties::{DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES};
 use crate::features::RingFeatures;
 
 /// Size in bytes of the request header (`type`, `reserved`, `sector`).

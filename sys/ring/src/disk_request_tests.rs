@@ -1,5 +1,5 @@
 use super::*;
-use crate::disk_facts::DiskDescription;
+use crate::disk_properties::DiskDescription;
 
 fn disk() -> DiskProperties {
     let properties = DiskDescription {
@@ -48,7 +48,10 @@ fn no_number_passes_the_end_of_numbers() {
         }
         for kind in [VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_WRITE_ZEROES] {
             let segment = segment(sector, 1, 0);
-            assert_eq!(validated(kind, 0, 16, 0, segment), RequestAction::Complete(STATUS_IO_ERROR));
+            assert_eq!(
+                validated(kind, 0, 16, 0, segment),
+                RequestAction::Complete(STATUS_IO_ERROR)
+            );
         }
     }
     let range = ByteRange::new((last - 1) * 512, 512);

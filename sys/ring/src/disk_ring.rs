@@ -10,13 +10,13 @@ use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, Queue
 use suimon_uring::PayloadUse;
 
 use crate::chain;
-use crate::disk_facts::DiskProperties;
+use crate::chain_head::ChainHead;
+use crate::disk_properties::DiskProperties;
 use crate::disk_request::{
-    Header, STATUS_IO_ERROR, STATUS_OK, RequestAction, RequestBytes, SEGMENT_BYTES, has_segment, validate,
-    virtio_status,
+    Header, RequestAction, RequestBytes, SEGMENT_BYTES, STATUS_IO_ERROR, STATUS_OK, has_segment,
+    validate, virtio_status,
 };
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::kick::kick_eventfd;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
@@ -313,7 +313,11 @@ impl<Q: OutOfOrderVirtqueue> DiskQueue for DiskEngine<Q> {
         u32::from(self.queue.size())
     }
 
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
+    fn receive(
+        &mut self,
+        max: usize,
+        requests: &mut Vec<DiskRequest>,
+    ) -> Result<usize, QueueFault> {
         self.queue.queue_state().check()?;
         let (before, mut completed) = (requests.len(), 0);
         let returned = self.returned.len().min(max);

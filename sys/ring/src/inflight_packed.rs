@@ -22,7 +22,7 @@
 
 use crate::cells::Descriptor;
 use crate::fault::RingFault;
-use crate::inflight::{InflightQueue, InflightFields};
+use crate::inflight::{InflightFields, InflightQueue};
 use crate::inflight_layout::{
     ChainEntries, ENTRIES_AT, PACKED_ENTRY_BYTES, PACKED_HEADER_BYTES, VERSION, VERSION_AT,
 };
@@ -260,7 +260,8 @@ impl PackedInflight {
     ) {
         for element in batch.iter_mut() {
             if element.entries.is_none() {
-                element.entries = self.record_chain(cells, element.position, element.descriptor_count);
+                element.entries =
+                    self.record_chain(cells, element.position, element.descriptor_count);
             }
         }
         for entries in batch.iter().filter_map(|element| element.entries) {
@@ -341,8 +342,10 @@ impl PackedInflight {
 
     fn load_positions(&self) -> (RingPosition, RingPosition) {
         let [a, b, c, d, wrap, old_wrap, ..] = self.part.load_64(POSITIONS_AT).to_le_bytes();
-        let decode =
-            |index, wrap| RingPosition { index: u16::from_le_bytes(index), wrap_counter: wrap != 0 };
+        let decode = |index, wrap| RingPosition {
+            index: u16::from_le_bytes(index),
+            wrap_counter: wrap != 0,
+        };
         (decode([a, b], wrap), decode([c, d], old_wrap))
     }
 

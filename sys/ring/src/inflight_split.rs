@@ -10,7 +10,7 @@
 //! available entry.
 
 use crate::fault::RingFault;
-use crate::inflight::{InflightQueue, InflightFields};
+use crate::inflight::{InflightFields, InflightQueue};
 use crate::inflight_layout::{
     ENTRIES_AT, SPLIT_ENTRY_BYTES, SPLIT_HEADER_BYTES, VERSION, VERSION_AT,
 };

@@ -46,24 +46,24 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod addresses;
-mod call_line;
 mod cells;
 mod chain;
+mod chain_head;
 mod chain_walk;
 mod copy;
 mod dirty_log;
-mod disk_facts;
+mod disk_properties;
 mod disk_request;
 mod disk_ring;
 mod fault;
 mod features;
-mod head;
 mod inflight;
 mod inflight_layout;
 mod inflight_packed;
 mod inflight_split;
 #[cfg(test)]
 mod interleaving;
+mod interrupt_line;
 mod kick;
 mod mapping_limits;
 mod memory;
@@ -72,7 +72,6 @@ mod notification;
 mod packed;
 mod packed_areas;
 mod packed_arming;
-mod position;
 mod prefetch;
 mod region;
 mod request_buffers;
@@ -84,24 +83,25 @@ mod shared_map;
 mod split;
 mod tail;
 mod tx_ring;
+mod used_position;
 mod virtqueue;
 
 pub use addresses::{QUEUE_SIZE_MAX, RingAddresses};
-pub use call_line::InterruptLine;
 pub use dirty_log::{DirtyLog, LOG_PAGE_BYTES, RingLog};
-pub use disk_facts::{
+pub use disk_properties::{
     DiskDescription, DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES,
 };
 pub use disk_ring::{DISK_QUEUE_SIZE_MAX, DiskRing};
 pub use fault::{InflightError, LogError, MEMORY_FILE, MemoryError, RingArea, RingFault};
 pub use features::RingFeatures;
-pub use inflight::{InflightRegion, InflightLayout, InflightQueue};
+pub use inflight::{InflightLayout, InflightQueue, InflightRegion};
+pub use interrupt_line::InterruptLine;
 pub use mapping_limits::{MappedMemoryCounter, device_bytes_max};
 pub use memory::{GuestMemory, REGIONS_MAX};
-pub use position::used_position;
 pub use region::{Region, RegionSpec, is_memory_file};
 pub use rings::{RxRing, TxRing};
 pub use rx_ring::OffloadMask;
 pub use setup::{RingSetup, RingTracking};
 pub use tx_ring::RarpAnnouncer;
+pub use used_position::used_position;
 pub use virtqueue::RingState;

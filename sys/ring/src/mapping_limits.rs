@@ -93,7 +93,10 @@ impl MappedMemoryCounter {
     ///
     /// # Errors
     /// The limit that would be exceeded; the region is not counted.
-    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<CountedMapping, MappingLimitExceeded> {
+    pub(crate) fn charge(
+        self: &Arc<Self>,
+        bytes: u64,
+    ) -> Result<CountedMapping, MappingLimitExceeded> {
         let max = device_bytes_max();
         let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
         let mut device = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,16 +129,28 @@ mod tests {
     fn a_device_maps_at_most_its_limit() {
         let host = usage(DEVICE_MAX, 1);
         assert_eq!(check(usage(DEVICE_MAX, 1), host, DEVICE_MAX), Ok(()));
-        assert_eq!(check(usage(DEVICE_MAX + 1, 1), host, DEVICE_MAX), Err(MappingLimitExceeded::Device));
+        assert_eq!(
+            check(usage(DEVICE_MAX + 1, 1), host, DEVICE_MAX),
+            Err(MappingLimitExceeded::Device)
+        );
     }
 
     #[test]
     fn devices_beyond_their_share_leave_half_of_the_host_for_the_shares_of_others() {
         let half = usage(HOST_BYTES_MAX / 2 + 1, 1);
-        assert_eq!(check(usage(DEVICE_SHARE_BYTES + 1, 1), half, DEVICE_MAX), Err(MappingLimitExceeded::Host));
-        assert_eq!(check(usage(DEVICE_SHARE_BYTES, DEVICE_SHARE_REGIONS), half, DEVICE_MAX), Ok(()));
+        assert_eq!(
+            check(usage(DEVICE_SHARE_BYTES + 1, 1), half, DEVICE_MAX),
+            Err(MappingLimitExceeded::Host)
+        );
+        assert_eq!(
+            check(usage(DEVICE_SHARE_BYTES, DEVICE_SHARE_REGIONS), half, DEVICE_MAX),
+            Ok(())
+        );
         let regions = usage(0, HOST_REGIONS_MAX / 2 + 1);
-        assert_eq!(check(usage(0, DEVICE_SHARE_REGIONS + 1), regions, DEVICE_MAX), Err(MappingLimitExceeded::Host));
+        assert_eq!(
+            check(usage(0, DEVICE_SHARE_REGIONS + 1), regions, DEVICE_MAX),
+            Err(MappingLimitExceeded::Host)
+        );
         assert_eq!(check(usage(0, DEVICE_SHARE_REGIONS), regions, DEVICE_MAX), Ok(()));
         let full = usage(HOST_BYTES_MAX + 1, 1);
         assert_eq!(check(usage(1, 1), full, DEVICE_MAX), Err(MappingLimitExceeded::Host));

@@ -15,10 +15,10 @@ use suimon_frame::BATCH_FRAMES_MAX;
 use suimon_ports::ArmResult;
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
+use crate::chain_head::ChainHead;
 use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::inflight_packed::{PackedInflight, RecoveredChains, RecoveredPosition};
 use crate::memory::GuestMemory;
 use crate::packed_areas::{CompletedChain, PackedCells, is_available};

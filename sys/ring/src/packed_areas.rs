@@ -65,12 +65,9 @@ impl PackedCells {
         let entries = u16::try_from(size).ok().filter(|entries| (1..=max).contains(entries));
         let entries = entries.ok_or(RingFault::PackedSize { queue, size, max })?;
         let locate_area = |area, address: u64, alignment: u64, bytes: u64| {
-            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::AreaOutsideMemory {
-                queue,
-                area,
-                address,
-                bytes,
-            })?;
+            let area_at = memory
+                .user_pointer(address, bytes)
+                .ok_or(RingFault::AreaOutsideMemory { queue, area, address, bytes })?;
             if address % alignment != 0 || area_at as u64 % alignment != 0 {
                 return Err(RingFault::Alignment { queue, area, address, alignment });
             }

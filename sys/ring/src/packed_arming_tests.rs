@@ -71,7 +71,11 @@ fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
 
 fn device_uses<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     device.store(USED, 1);
-    let returned = UsedAdvance { used_position: START.advanced_by(1, SIZE), descriptor_count: 1, is_first: false };
+    let returned = UsedAdvance {
+        used_position: START.advanced_by(1, SIZE),
+        descriptor_count: 1,
+        is_first: false,
+    };
     requires_interrupt(device, EVENT_IDX, SIZE, returned)
 }
 
@@ -120,11 +124,16 @@ fn passes(size: u16, from: RingPosition, to: RingPosition, event: RingPosition) 
 #[test]
 fn passing_is_judged_at_every_position_of_small_rings() {
     for size in 1..9_u16 {
-        let positions = || (0..2 * size).map(|n| RingPosition { index: n % size, wrap_counter: n < size });
+        let positions =
+            || (0..2 * size).map(|n| RingPosition { index: n % size, wrap_counter: n < size });
         for from in positions() {
             for descriptors in 1..=size {
                 let used = from.advanced_by(descriptors, size);
-                let returned = UsedAdvance { used_position: used, descriptor_count: descriptors, is_first: false };
+                let returned = UsedAdvance {
+                    used_position: used,
+                    descriptor_count: descriptors,
+                    is_first: false,
+                };
                 for position in positions() {
                     let cells = Still(event(position.number(), AT_POSITION));
                     let is_required = requires_interrupt(&cells, true, size, returned);
@@ -141,7 +150,8 @@ fn invalid_positions_and_flags_are_tolerated() {
     for event in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
         for descriptors in [1, 7, 8] {
             let used = RingPosition { index: 3, wrap_counter: true };
-            let returned = UsedAdvance { used_position: used, descriptor_count: descriptors, is_first: false };
+            let returned =
+                UsedAdvance { used_position: used, descriptor_count: descriptors, is_first: false };
             let _ = requires_interrupt(&Still(event), true, SIZE, returned);
         }
     }

@@ -9,7 +9,9 @@ use rustix::mm::{MapFlags, ProtFlags};
 use suimon_mapping::TruncationGuard;
 
 use crate::fault::MemoryError;
-use crate::mapping_limits::{CountedMapping, MappingLimitExceeded, MappedMemoryCounter, device_bytes_max};
+use crate::mapping_limits::{
+    CountedMapping, MappedMemoryCounter, MappingLimitExceeded, device_bytes_max,
+};
 
 /// Memory region, as the front-end describes it.
 #[derive(Debug)]
@@ -98,7 +100,9 @@ impl Region {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| overflow("mmap offset", spec.mmap_offset))?;
         let charge = mapped.charge(map_bytes as u64).map_err(|exceeded| match exceeded {
-            MappingLimitExceeded::Device => MemoryError::DeviceLimit { index, size, max: device_bytes_max() },
+            MappingLimitExceeded::Device => {
+                MemoryError::DeviceLimit { index, size, max: device_bytes_max() }
+            }
             MappingLimitExceeded::Host => MemoryError::HostLimit { index, size },
         })?;
         // SAFETY: a new mapping at an address of the kernel's choice.

@@ -194,7 +194,11 @@ impl RequestBuffers {
 
     /// Writes `bytes` to the first device-writable bytes of the current chain; fewer if there are
     /// fewer. Calls `visit` for every range written. Returns the number of bytes written.
-    pub(crate) fn write_data_prefix(&self, bytes: &[u8], mut visit: impl FnMut(GuestRange)) -> usize {
+    pub(crate) fn write_data_prefix(
+        &self,
+        bytes: &[u8],
+        mut visit: impl FnMut(GuestRange),
+    ) -> usize {
         let mut remaining = bytes;
         for GuestSegment { addr, piece } in &self.writable {
             let (part, rest) = remaining.split_at(remaining.len().min(piece.len));

@@ -10,9 +10,9 @@ use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 
 use crate::cells::Descriptor;
 use crate::chain::next_buffer;
+use crate::chain_head::ChainHead;
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
 

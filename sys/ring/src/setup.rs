@@ -5,10 +5,10 @@ use std::sync::Arc;
 use suimon_eventfd::PeerEventFd;
 
 use crate::addresses::RingAddresses;
-use crate::call_line::InterruptLine;
 use crate::dirty_log::RingLog;
 use crate::features::RingFeatures;
 use crate::inflight::InflightQueue;
+use crate::interrupt_line::InterruptLine;
 
 /// Parameters of a ring. The ring is packed if [`RingFeatures::packed`] returns true, otherwise
 /// split.

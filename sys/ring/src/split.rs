@@ -12,10 +12,10 @@ use suimon_frame::BATCH_FRAMES_MAX;
 use suimon_ports::ArmResult;
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor, RingCells, USED_ENTRY_BYTES, USED_IDX_AT};
+use crate::chain_head::ChainHead;
 use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::inflight_split::{RecoveredHeads, SplitInflight};
 use crate::memory::GuestMemory;
 use crate::notification::{self, NotificationFields};

@@ -19,9 +19,9 @@ use suimon_frame::{
 use suimon_ports::{ArmResult, FrameSource, QueueFault};
 
 use crate::chain::next_buffer;
+use crate::chain_head::ChainHead;
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::kick::kick_eventfd;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
@@ -112,7 +112,9 @@ impl<Q: Virtqueue> TxEngine<Q> {
         let mut count = 0;
         let mut current = self.queue.fetch()?;
         while current > 0 {
-            let (Some(head), Some(frame)) = (self.queue.peek(), batch.next_free_frame()) else { break };
+            let (Some(head), Some(frame)) = (self.queue.peek(), batch.next_free_frame()) else {
+                break;
+            };
             let admitted = self.take_frame(head, frame)?;
             self.queue.complete(head, 0);
             current -= 1;

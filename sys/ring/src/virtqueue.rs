@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use suimon_ports::ArmResult;
 
-use crate::call_line::InterruptLine;
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
+use crate::chain_head::ChainHead;
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
 use crate::features::RingFeatures;
-use crate::head::ChainHead;
 use crate::inflight_layout::ChainEntries;
+use crate::interrupt_line::InterruptLine;
 use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;

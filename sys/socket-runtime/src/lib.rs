@@ -28,8 +28,8 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod blocking;
+mod descriptor_guard;
 mod handshake_limits;
-mod peer_guard;
 mod peer_limits;
 mod runtime;
 mod task;
@@ -38,11 +38,13 @@ mod tests;
 mod watched;
 
 pub use blocking::{BlockingCallFailed, run_blocking, run_blocking_detached, run_blocking_on};
+pub use descriptor_guard::DescriptorGuard;
 pub use handshake_limits::{
     HANDSHAKE_PEERS_MAX, HANDSHAKES_BURST, HANDSHAKES_PER_SECOND, HandshakeLimits,
 };
-pub use peer_guard::DescriptorGuard;
 pub use peer_limits::{LogRateLimit, ReconnectPause, RejectionRateLimit};
-pub use runtime::{BLOCKING_THREAD_IDLE_MAX, BLOCKING_CALLS_MAX, CONCURRENT_DROPS_MAX, SocketRuntime, ThreadHooks};
+pub use runtime::{
+    BLOCKING_CALLS_MAX, BLOCKING_THREAD_IDLE_MAX, CONCURRENT_DROPS_MAX, SocketRuntime, ThreadHooks,
+};
 pub use task::{Task, TaskStop};
 pub use watched::WatchedFd;

@@ -10,7 +10,7 @@ use redb::{Database, Durability, TableDefinition, TableError};
 use suimon_ports::{StateStore, StateStoreError, StateStoreErrorKind};
 
 use crate::STATE_FILE_NAME;
-use crate::explain::{self, TransactionError};
+use crate::errors::{self, TransactionError};
 use crate::open::{self, catch_panic};
 
 /// Maximum length of a table's name in bytes.
@@ -104,11 +104,11 @@ impl FileStore {
         let mut is_over = false;
         let state = self.opened()?;
         let database =
-            state.database.as_ref().ok_or_else(|| explain::concurrent_failure_error(&self.file))?;
+            state.database.as_ref().ok_or_else(|| errors::concurrent_failure_error(&self.file))?;
         let result = catch_panic(&self.file, || {
             work(database, &mut replaced).map_err(|error| {
                 is_over = error.requires_reopening();
-                explain::transaction_error(&self.file, error)
+                errors::transaction_error(&self.file, error)
             })
         });
         if is_over {
@@ -184,7 +184,7 @@ impl FileStore {
         catch_panic(&self.file, || {
             let database = open(&self.file)?;
             revert(&database, &replaced)
-                .map_err(|error| explain::transaction_error(&self.file, error))?;
+                .map_err(|error| errors::transaction_error(&self.file, error))?;
             Ok(database)
         })
     }
@@ -320,7 +320,7 @@ fn definition(table: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
 
 fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
     let check_bound = |quantity: &str, len: usize, max: usize| {
-        if len <= max { Ok(()) } else { Err(explain::limit_error(quantity, len, max)) }
+        if len <= max { Ok(()) } else { Err(errors::limit_error(quantity, len, max)) }
     };
     check_bound("a number of changes", changes.len(), CHANGES_MAX)?;
     for (table, key, value) in changes {

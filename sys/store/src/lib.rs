@@ -20,7 +20,7 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod explain;
+mod errors;
 mod file_store;
 mod open;
 

@@ -52,7 +52,14 @@ impl StreamNic {
             }
         };
         let (status, runtime_of) = (Mutex::new(status), runtime.clone());
-        let shared = Arc::new(SharedNicState { port, host, observer, wake_eventfd: wake, status, runtime: runtime_of });
+        let shared = Arc::new(SharedNicState {
+            port,
+            host,
+            observer,
+            wake_eventfd: wake,
+            status,
+            runtime: runtime_of,
+        });
         let task_shared = Arc::clone(&shared);
         let task = runtime.spawn(|stop| task_shared.run(descriptors, stop));
         Ok(Self { shared, spec: spec.clone(), task: Some(task), file: Some(file) })

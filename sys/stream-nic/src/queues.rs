@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, recv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads};
 use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
-use crate::framing::{LENGTH_BYTES, FrameReader};
+use crate::framing::{FrameReader, LENGTH_BYTES};
 use crate::session::{Session, SessionEnd};
 
 /// Number of bytes that are collected before they are sent, even if more frames follow: about 40

@@ -97,7 +97,9 @@ impl Session {
         let kind = match end {
             SessionEnd::PeerClosed => FaultKind::Disconnected,
             SessionEnd::Framing(_) | SessionEnd::DescriptorAttached => FaultKind::ProtocolViolation,
-            SessionEnd::AttachThreadFailed | SessionEnd::Socket { .. } => FaultKind::SystemCallFailed,
+            SessionEnd::AttachThreadFailed | SessionEnd::Socket { .. } => {
+                FaultKind::SystemCallFailed
+            }
         };
         let detail = end.to_string();
         // If both queues detect an end, the first one is recorded.

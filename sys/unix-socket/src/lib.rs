@@ -18,8 +18,8 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod attached;
-mod closes;
+mod attached_descriptors;
+mod close_queue;
 mod descriptors;
 
 use std::fs;
@@ -35,8 +35,8 @@ use rustix::net::{
 };
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-pub use attached::AttachedDescriptors;
-pub use closes::CloseQueue;
+pub use attached_descriptors::AttachedDescriptors;
+pub use close_queue::CloseQueue;
 pub use descriptors::{receive_with_descriptors, refuse_descriptors};
 
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the

@@ -76,7 +76,10 @@ mod tests {
             let buffer = buffers.take(len);
             buffers.recycle(buffer);
         }
-        assert_eq!((buffers.allocated_bytes, buffers.pooled_bytes), (5 * PAGE_BYTES, 5 * PAGE_BYTES));
+        assert_eq!(
+            (buffers.allocated_bytes, buffers.pooled_bytes),
+            (5 * PAGE_BYTES, 5 * PAGE_BYTES)
+        );
     }
 
     #[test]

@@ -61,13 +61,17 @@ pub(crate) fn next_step(operation: &mut Operation, result: i32) -> Next {
         | OperationKind::Zero { .. }
         | OperationKind::ExtendByHole => true,
         OperationKind::Extend { .. } => operation.handle_extended(true),
-        OperationKind::Read => operation.handle_transferred(moved) || operation.handle_end_of_file(moved),
+        OperationKind::Read => {
+            operation.handle_transferred(moved) || operation.handle_end_of_file(moved)
+        }
         OperationKind::Write { .. } | OperationKind::WriteZeros | OperationKind::Append { .. }
             if moved == 0 =>
         {
             return Next::End(Err(io::ErrorKind::WriteZero.into()));
         }
-        OperationKind::Write { .. } | OperationKind::WriteZeros => operation.handle_transferred(moved),
+        OperationKind::Write { .. } | OperationKind::WriteZeros => {
+            operation.handle_transferred(moved)
+        }
         // The caller compares the length of the file.
         OperationKind::Append { .. } => false,
     };

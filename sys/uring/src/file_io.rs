@@ -14,7 +14,7 @@ use suimon_ports::{
 
 use crate::aligned::AlignedBytes;
 use crate::buffers::BufferPool;
-use crate::continuation::{Next, file_end, next_step, next_append_step};
+use crate::continuation::{Next, file_end, next_append_step, next_step};
 use crate::entry::submission_entry;
 use crate::host_file::HostFile;
 use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
@@ -111,8 +111,12 @@ impl UringFileIo {
             memory: None,
         };
         Ok(match op {
-            FileRequest::Read { offset, destination: to } => new(OperationKind::Read, offset, to.len)
-                .with_payload(&to, memory_unit, buffers, lists)?,
+            FileRequest::Read { offset, destination: to } => new(
+                OperationKind::Read,
+                offset,
+                to.len,
+            )
+            .with_payload(&to, memory_unit, buffers, lists)?,
             FileRequest::Write { offset, source: from, is_durable } => {
                 let kind = OperationKind::Write { is_durable };
                 new(kind, offset, from.len).with_payload(&from, memory_unit, buffers, lists)?
@@ -148,8 +152,11 @@ impl UringFileIo {
                     return Ok(operation);
                 }
                 let allocated = file.claim_space(end, required.clamp(end, len), len);
-                let mut operation =
-                    new(OperationKind::Extend { required_len: required, len }, end, allocated - end);
+                let mut operation = new(
+                    OperationKind::Extend { required_len: required, len },
+                    end,
+                    allocated - end,
+                );
                 if allocated == end && end < len {
                     operation.handle_extended(false);
                 }

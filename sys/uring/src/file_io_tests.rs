@@ -11,7 +11,7 @@ use suimon_ports::{
 };
 
 use crate::host_file_tests::folder;
-use crate::store_room::StoreFreeSpace;
+use crate::store_free_space::StoreFreeSpace;
 use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Segment, UringFileIo};
 
 /// Ring, a file in it, and memory for payloads.
@@ -96,7 +96,8 @@ impl Bench {
         self.io.submit_queued().unwrap();
         let mut completions = Vec::new();
         while self.io.in_flight() > 0 {
-            if self.io.poll_completions(&mut completions) == 0 && self.io.arm() == ArmResult::Armed {
+            if self.io.poll_completions(&mut completions) == 0 && self.io.arm() == ArmResult::Armed
+            {
                 let readable = wait_readable(&self.io, Duration::from_secs(90));
                 assert!(readable, "nothing ended in 90 s: {completions:?}");
             }
@@ -147,7 +148,10 @@ fn payloads_of_any_memory_layout_are_written_and_read_back() {
                 assert_eq!(completion.result.unwrap(), [0; 0]);
                 bench.payload(3, PayloadUse::Destination, &[(500_003, 8000), (600_000, 192)]);
                 bench
-                    .run(|table| FileRequest::Read { offset: 4096, destination: part(table, 3, 0, 8192) })
+                    .run(|table| FileRequest::Read {
+                        offset: 4096,
+                        destination: part(table, 3, 0, 8192),
+                    })
                     .result
                     .unwrap();
                 let actual =

@@ -15,12 +15,12 @@ use suimon_ports::{
 };
 
 use crate::aligned::AlignedBytes;
+use crate::direct_alignment::direct_alignment;
 use crate::file_system::{FUSE, RAMFS, TMPFS};
 use crate::holes::{can_punch_holes, modification_time, set_modification_time};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
-use crate::properties::direct_alignment;
-use crate::store_room::StoreFreeSpace;
+use crate::store_free_space::StoreFreeSpace;
 
 /// Maximum number of bytes per system call of blocking operations.
 const CALL_BYTES_MAX: u64 = 1 << 20;
@@ -97,7 +97,8 @@ impl HostFile {
             is_direct: direct.is_some(),
             alignment: direct.map_or(1, |direct| direct.offset),
             is_block_device,
-            can_punch_holes: access != FileAccess::Read && can_punch_holes(&plain, &opened, system, len),
+            can_punch_holes: access != FileAccess::Read
+                && can_punch_holes(&plain, &opened, system, len),
             id: file_id(&plain),
         };
         let memory_alignment = direct.map_or(1, |direct| direct.memory);
@@ -159,7 +160,7 @@ impl HostFile {
         fd: &OwnedFd,
         unit: u32,
         system: u64,
-    ) -> io::Result<Option<crate::properties::DirectAlignment>> {
+    ) -> io::Result<Option<crate::direct_alignment::DirectAlignment>> {
         let flags = rustix::fs::fcntl_getfl(fd)? - OFlags::NONBLOCK;
         if system != FUSE && rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
             let alignment = direct_alignment(fd)?.filter(|direct| unit % direct.offset == 0);

@@ -17,7 +17,7 @@ use suimon_ports::{
 
 use crate::host_file::NEW_FILE_MODE;
 use crate::image_lock::lock;
-use crate::store_room::StoreFreeSpace;
+use crate::store_free_space::StoreFreeSpace;
 use crate::{FileAccess, HostFile};
 
 /// Maximum depth of directories in a listing.

@@ -19,7 +19,8 @@ fn requests_that_cannot_start_fail_and_free_their_slot() {
         is_durable: false,
     });
     assert_eq!(too_long.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
-    let wrong_way = bench.run(|table| FileRequest::Read { offset: 0, destination: part(table, 0, 0, 4096) });
+    let wrong_way =
+        bench.run(|table| FileRequest::Read { offset: 0, destination: part(table, 0, 0, 4096) });
     assert_eq!(wrong_way.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
     assert!(bench.io.submit(FileSlot(3), FileRequest::Flush, 1));
     let completion = bench.wait().remove(&1).unwrap();
@@ -84,7 +85,8 @@ fn short_requests_on_a_file_in_memory_complete_at_submission() {
     let mut completions = Vec::new();
     for token in 0..4 {
         let from = part(&bench.table, 0, 0, 4096);
-        let write = FileRequest::Write { offset: token * 4096, source: from, is_durable: token == 3 };
+        let write =
+            FileRequest::Write { offset: token * 4096, source: from, is_durable: token == 3 };
         assert!(bench.io.submit(bench.slot, write, token));
     }
     assert_eq!((bench.io.in_flight(), bench.io.arm()), (4, ArmResult::Pending));
@@ -163,7 +165,8 @@ fn dropping_waits_for_requests_in_flight() {
     for tag in 0..32_u32 {
         bench.payload(tag, PayloadUse::Source, &[(tag as usize * 4096, 4096)]);
         let from = part(&bench.table, tag, 0, 4096);
-        let write = FileRequest::Write { offset: u64::from(tag) * 4096, source: from, is_durable: true };
+        let write =
+            FileRequest::Write { offset: u64::from(tag) * 4096, source: from, is_durable: true };
         assert!(bench.io.submit(bench.slot, write, 0));
     }
     let Bench { io, file, memory, table, folder, .. } = bench;

@@ -117,8 +117,10 @@ fn a_hole_in_memory_stays_one_when_it_is_read() {
     let before = space(&bench.file);
     bench.payload(0, PayloadUse::Destination, &[(0, 64 << 10)]);
     for index in (0..16 << 20).step_by(64 << 10) {
-        let completion =
-            bench.run(|table| FileRequest::Read { offset: index, destination: part(table, 0, 64 << 10) });
+        let completion = bench.run(|table| FileRequest::Read {
+            offset: index,
+            destination: part(table, 0, 64 << 10),
+        });
         assert!(completion.result.is_ok());
         let first = if index == 8 << 20 { 7 } else { 0 };
         assert_eq!(bench.memory.bytes(0, 1), [first]);

@@ -44,6 +44,7 @@ mod aligned;
 mod buffers;
 mod continuation;
 mod copy;
+mod direct_alignment;
 mod entry;
 mod file_io;
 #[cfg(test)]
@@ -63,12 +64,11 @@ mod in_flight_tests;
 mod in_memory_tests;
 mod mapped_file;
 mod operation;
-mod pages;
+mod page_set;
 mod payload;
-mod properties;
 mod restrictions;
 mod source;
-mod store_room;
+mod store_free_space;
 mod synchronous;
 
 pub use file_io::UringFileIo;

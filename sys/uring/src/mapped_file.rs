@@ -17,7 +17,7 @@ use rustix::fs::SeekFrom;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use suimon_mapping::TruncationGuard;
 
-use crate::pages::PageSet;
+use crate::page_set::PageSet;
 
 /// Maximum number of mapped bytes of a file, from its beginning. This address space is reserved for
 /// each file, because files grow.

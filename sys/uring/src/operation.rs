@@ -92,8 +92,9 @@ impl Operation {
             PayloadUse::Source
         };
         let table = part.payloads.downcast_ref::<PayloadTable>();
-        let table = table
-            .filter(|table| table.append_iovecs(part.tag, usage, part.offset, part.len, &mut self.iovecs));
+        let table = table.filter(|table| {
+            table.append_iovecs(part.tag, usage, part.offset, part.len, &mut self.iovecs)
+        });
         let Some(table) = table else {
             let reason = "the request's payload is shorter than its range";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
@@ -121,8 +122,7 @@ impl Operation {
     pub(crate) fn with_buffer(mut self, mut buffer: AlignedBytes) -> Self {
         let bytes = buffer.as_mut_slice();
         self.iovecs.clear();
-        self.iovecs
-            .push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
+        self.iovecs.push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
         self.buffer = Some(buffer);
         self
     }

@@ -129,7 +129,8 @@ impl PayloadTable {
     #[must_use]
     pub fn copy_out(&self, tag: u32, offset: u64, buffer: &mut [u8]) -> bool {
         let mut iovecs = Vec::new();
-        let is_whole = self.append_iovecs(tag, PayloadUse::Source, offset, buffer.len() as u64, &mut iovecs);
+        let is_whole =
+            self.append_iovecs(tag, PayloadUse::Source, offset, buffer.len() as u64, &mut iovecs);
         gather(&iovecs, buffer);
         is_whole
     }

@@ -39,7 +39,8 @@ pub(crate) fn execute_step(file: &HostFile, operation: &Operation) -> i32 {
     let offset = operation.next_offset();
     if is_copied(file, operation, offset) {
         // At most `BYTES_MAX` bytes are transferred.
-        return i32::try_from(operation.len.saturating_sub(operation.done_bytes)).unwrap_or(i32::MAX);
+        return i32::try_from(operation.len.saturating_sub(operation.done_bytes))
+            .unwrap_or(i32::MAX);
     }
     let moved = submit(file, operation, offset);
     if let (OperationKind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(moved)) {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::{SendFlags, send};
 
 use crate::message::{HEADER_BYTES, VERSION};
-use crate::received::is_unix_socket;
+use crate::received_descriptors::is_unix_socket;
 
 /// Code of `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
 const CONFIG_CHANGE: u32 = 2;

@@ -22,7 +22,7 @@ use tokio::time::timeout_at;
 use crate::message::{
     FDS_MAX, FrontEndMessage, HEADER_BYTES, Header, MessageError, PAYLOAD_BYTES_MAX,
 };
-use crate::received::{ClosingDescriptors, ReceivedDescriptors, descriptor_kind};
+use crate::received_descriptors::{ClosingDescriptors, ReceivedDescriptors, descriptor_kind};
 use crate::reply::VhostUserReply;
 use crate::request::Request;
 
@@ -197,7 +197,8 @@ impl Connection {
         let payload = payload.get_mut(..header.size).unwrap_or_default();
         self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
         let request = header.request;
-        let fds = received.take_accepted().ok_or(ConnectionEnd::UnexpectedDescriptorKind { request })?;
+        let fds =
+            received.take_accepted().ok_or(ConnectionEnd::UnexpectedDescriptorKind { request })?;
         let message = FrontEndMessage::parse(&header, payload, fds)?;
         Ok(IncomingMessage { header, message })
     }
@@ -243,17 +244,23 @@ impl Connection {
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let received = before + filled;
             let deadline = rest_by.deadline(received, Instant::now());
-            let receiving =
-                self.socket.read(|socket| receive_with_descriptors(socket, &mut [IoSliceMut::new(rest)], fds));
+            let receiving = self
+                .socket
+                .read(|socket| receive_with_descriptors(socket, &mut [IoSliceMut::new(rest)], fds));
             let result = match deadline {
                 None => receiving.await,
-                Some(deadline) => timeout_at(deadline.into(), receiving)
-                    .await
-                    .map_err(|_| ConnectionEnd::Stalled { received_bytes: received, expected_bytes: expected })?,
+                Some(deadline) => timeout_at(deadline.into(), receiving).await.map_err(|_| {
+                    ConnectionEnd::Stalled { received_bytes: received, expected_bytes: expected }
+                })?,
             };
             match result.map_err(connection_end)? {
                 0 if received == 0 => return Err(ConnectionEnd::PeerClosed),
-                0 => return Err(ConnectionEnd::Truncated { received_bytes: received, expected_bytes: expected }),
+                0 => {
+                    return Err(ConnectionEnd::Truncated {
+                        received_bytes: received,
+                        expected_bytes: expected,
+                    });
+                }
                 bytes => filled += bytes,
             }
             if fds.len() > FDS_MAX {

@@ -20,11 +20,11 @@ use tokio::time::sleep;
 use crate::acceptor::{Acceptor, RejectionEnd};
 use crate::connection::{Connection, ConnectionEnd, IncomingMessage};
 use crate::device::{RingSet, VhostUserDevice};
+use crate::device_owner::DeviceOwner;
 use crate::fault::DeviceFault;
-use crate::pace::{Decision, MessageRateLimit};
 use crate::peer_limits::PeerLimits;
+use crate::rate_limits::{Decision, MessageRateLimit};
 use crate::reply::VhostUserReply;
-use crate::subject::DeviceOwner;
 
 /// Maximum time for which the first attempt to detach rings blocks. Stores that respond complete
 /// requests within this time.
@@ -334,7 +334,8 @@ impl SharedDeviceState {
         loop {
             // Only a socket that the front-end passed can keep its connection open without a
             // process.
-            let may_replace = session.device.as_ref().is_some_and(|device| device.has_backend_channel());
+            let may_replace =
+                session.device.as_ref().is_some_and(|device| device.has_backend_channel());
             tokio::select! {
                 biased;
                 () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),

@@ -14,12 +14,12 @@ use suimon_ring::{REGIONS_MAX, RingFault, RingFeatures};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::backend_channel::BackendChannel;
+use crate::device_tracking::DeviceTracking;
 use crate::fault::DeviceFault;
 use crate::features::{FeatureOffer, check_negotiated, protocol};
 use crate::memory_table::{MemoryChange, MemoryTable};
 use crate::message::{FrontEndMessage, InflightInfo, LogInfo, RegionInfo, VringFd};
 use crate::model::DeviceModel;
-use crate::records::DeviceTracking;
 use crate::reply::VhostUserReply;
 use crate::request::Request;
 use crate::vring::Vring;
@@ -189,12 +189,14 @@ impl VhostUserDevice {
             M::SetVringKick(vring_fd) => self.set_kick(vring_fd)?,
             M::SetVringCall(vring_fd) => {
                 let index = vring_fd.index;
-                let fd = check_eventfd(Request::SetVringCall, vring_fd, PeerEventFd::for_signalling)?;
+                let fd =
+                    check_eventfd(Request::SetVringCall, vring_fd, PeerEventFd::for_signalling)?;
                 self.vring(Request::SetVringCall, index)?.connect_call(fd);
             }
             M::SetVringErr(vring_fd) => {
                 let index = vring_fd.index;
-                let fd = check_eventfd(Request::SetVringErr, vring_fd, PeerEventFd::for_signalling)?;
+                let fd =
+                    check_eventfd(Request::SetVringErr, vring_fd, PeerEventFd::for_signalling)?;
                 self.vring(Request::SetVringErr, index)?.connect_error(fd);
             }
             M::SendRarp(mac) => {
@@ -213,7 +215,11 @@ impl VhostUserDevice {
             // closed.
             M::SetLogFd(fd) => {
                 check_negotiated(Request::SetLogFd, self.protocol)?;
-                check_eventfd(Request::SetLogFd, VringFd { index: 0, fd }, PeerEventFd::for_signalling)?;
+                check_eventfd(
+                    Request::SetLogFd,
+                    VringFd { index: 0, fd },
+                    PeerEventFd::for_signalling,
+                )?;
             }
             M::GetInflightFd(info) => {
                 check_negotiated(Request::GetInflightFd, self.protocol)?;

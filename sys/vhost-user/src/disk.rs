@@ -12,10 +12,10 @@ use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::acceptor;
 use crate::control::ChangeableState;
+use crate::device_owner::{DeviceOwner, DiskOwner};
 use crate::features::FeatureOffer;
 use crate::model::DiskModel;
-use crate::served::{OpenDevice, VhostUserThreads};
-use crate::subject::{DeviceOwner, DiskOwner};
+use crate::open_device::{OpenDevice, VhostUserThreads};
 
 /// Maximum number of queues of a disk.
 const QUEUES_MAX: u16 = 64;
@@ -154,7 +154,8 @@ fn check_negotiated(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         );
         return Err(refused("queues", detail));
     }
-    let missing = features & !FeatureOffer::for_disk(spec.queues, spec.is_read_only, features).features;
+    let missing =
+        features & !FeatureOffer::for_disk(spec.queues, spec.is_read_only, features).features;
     if missing != 0 {
         let detail = format!(
             "the VM of this disk has negotiated virtio features {features:#x}, of which \

@@ -88,7 +88,12 @@ impl FeatureOffer {
     ///
     /// `has_mac` is true if the MAC address is known. Configuration space is then offered too, so
     /// that a front-end without an address can read it.
-    pub fn for_nic(queue_pairs: u16, has_mac: bool, switches: &OffloadToggles, frozen: u64) -> Self {
+    pub fn for_nic(
+        queue_pairs: u16,
+        has_mac: bool,
+        switches: &OffloadToggles,
+        frozen: u64,
+    ) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
             VIRTIO_F_ANY_LAYOUT,
@@ -230,8 +235,12 @@ mod tests {
     fn switches_take_features_away_unless_the_vm_has_them() {
         let with_offloads = FeatureOffer::for_nic(1, false, &OffloadToggles::default(), 0);
         let none = FeatureOffer::for_nic(1, false, &OFF, 0);
-        let no_segmentation =
-            FeatureOffer::for_nic(1, false, &OffloadToggles { segmentation: false, ..Default::default() }, 0);
+        let no_segmentation = FeatureOffer::for_nic(
+            1,
+            false,
+            &OffloadToggles { segmentation: false, ..Default::default() },
+            0,
+        );
         assert_eq!(
             with_offloads.features & !none.features,
             offload_bits(&OffloadToggles::default())
@@ -240,13 +249,20 @@ mod tests {
             no_segmentation.features & !none.features,
             bits(&[VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM])
         );
-        let no_checksum =
-            FeatureOffer::for_nic(1, false, &OffloadToggles { tx_checksum: false, ..Default::default() }, 0);
+        let no_checksum = FeatureOffer::for_nic(
+            1,
+            false,
+            &OffloadToggles { tx_checksum: false, ..Default::default() },
+            0,
+        );
         assert_eq!(no_checksum.features & bits(&[VIRTIO_NET_F_HOST_TSO4]), 0);
         assert_ne!(no_checksum.features & bits(&[VIRTIO_NET_F_GUEST_TSO4]), 0);
         // A VM that negotiated all features is offered all of them again, and no unimplemented
         // ones.
-        assert_eq!(FeatureOffer::for_nic(1, false, &OFF, u64::MAX).features, with_offloads.features);
+        assert_eq!(
+            FeatureOffer::for_nic(1, false, &OFF, u64::MAX).features,
+            with_offloads.features
+        );
     }
 
     #[test]

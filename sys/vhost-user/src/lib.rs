@@ -51,6 +51,8 @@ mod config_space;
 mod connection;
 mod control;
 mod device;
+mod device_owner;
+mod device_tracking;
 mod disk;
 mod disk_config;
 mod fault;
@@ -60,15 +62,13 @@ mod memory_table;
 mod message;
 mod model;
 mod nic;
-mod pace;
+mod open_device;
 mod payload;
 mod peer_limits;
-mod received;
-mod records;
+mod rate_limits;
+mod received_descriptors;
 mod reply;
 mod request;
-mod served;
-mod subject;
 mod vring;
 
 pub use device::{DeviceParameters, RingSet, VhostUserDevice};
@@ -79,8 +79,8 @@ pub use message::{
     FrontEndMessage, HEADER_BYTES, Header, InflightInfo, LogInfo, MessageError, PAYLOAD_BYTES_MAX,
     RegionInfo, VringFd,
 };
-pub use model::{DiskModel, DeviceModel, NicModel};
+pub use model::{DeviceModel, DiskModel, NicModel};
 pub use nic::VhostUserNic;
+pub use open_device::VhostUserThreads;
 pub use reply::VhostUserReply;
 pub use request::Request;
-pub use served::VhostUserThreads;

@@ -59,7 +59,11 @@ impl MemoryTable {
     }
 
     /// Adds and maps a region. If it exists already, only counts the addition.
-    pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<MemoryChange, DeviceFault> {
+    pub(crate) fn add(
+        &mut self,
+        info: RegionInfo,
+        fd: &OwnedFd,
+    ) -> Result<MemoryChange, DeviceFault> {
         let request = Request::AddMemReg;
         if let Some(position) = self.position(info) {
             if let Some(entry) = self.regions.get_mut(position) {

@@ -11,9 +11,9 @@ use suimon_ring::{OffloadMask, RingFeatures};
 
 use crate::acceptor;
 use crate::control::ChangeableState;
+use crate::device_owner::{DeviceOwner, NicOwner};
 use crate::features::{FeatureOffer, allowed_egress_offloads};
-use crate::served::{OpenDevice, VhostUserThreads};
-use crate::subject::{DeviceOwner, NicOwner};
+use crate::open_device::{OpenDevice, VhostUserThreads};
 
 /// NIC of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
 /// the socket file.
@@ -129,7 +129,8 @@ fn check(spec: &VhostUserNicSpec) -> Result<(), DeviceError> {
         );
         return refuse("queues", detail);
     }
-    let offer = FeatureOffer::for_nic(spec.queue_pairs, spec.mac.is_some(), &spec.offload, features);
+    let offer =
+        FeatureOffer::for_nic(spec.queue_pairs, spec.mac.is_some(), &spec.offload, features);
     let missing = features & !offer.features;
     if missing != 0 {
         let detail = format!(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use suimon_socket_runtime::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 use tokio::time::sleep;
 
-use crate::pace::RingRateLimit;
+use crate::rate_limits::RingRateLimit;
 
 /// Rate limits on the work and the log entries that a device's front-ends and other connections
 /// cause.

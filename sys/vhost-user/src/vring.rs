@@ -13,8 +13,8 @@ use suimon_ring::{
     RingSetup, RingState, RingTracking, RxRing, TxRing, used_position,
 };
 
-use crate::model::{DiskModel, DeviceModel, NicModel};
-use crate::records::DeviceTracking;
+use crate::device_tracking::DeviceTracking;
+use crate::model::{DeviceModel, DiskModel, NicModel};
 
 /// Maximum duration of one wait of a blocking stop, which is repeated until the ring is detached.
 const STOP_EVERY: Duration = Duration::from_secs(1);

@@ -20,13 +20,13 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod clock;
-mod cpu_places;
+mod cpu_topology;
 mod epoll_wait;
 mod pwait2;
 mod run_delay;
 mod sleep_flag;
 mod worker_threads;
 
-pub use cpu_places::cpu_topology;
+pub use cpu_topology::cpu_topology;
 pub use epoll_wait::{EpollWait, EventWaker, TOKEN_MAX};
 pub use worker_threads::WorkerThreads;

@@ -184,7 +184,11 @@ impl DiskQueue for Client {
         self.tags
     }
 
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
+    fn receive(
+        &mut self,
+        max: usize,
+        requests: &mut Vec<DiskRequest>,
+    ) -> Result<usize, QueueFault> {
         let mut count = 0;
         while count < max && self.outstanding < self.spec.depth && self.has_more() {
             let (op, free) = if self.reads_next() {

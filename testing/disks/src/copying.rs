@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use suimon_nbd::Export;
 use suimon_nbd_client::NbdConnection;
-use suimon_nbd_server::{NbdExports, NbdServerContext, NbdQueue, serve_stream};
+use suimon_nbd_server::{NbdExports, NbdQueue, NbdServerContext, serve_stream};
 use suimon_ports::ThreadInit;
 use suimon_storage::StoragePlane;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};

@@ -12,7 +12,7 @@ use suimon_image::{DiskGeometry, LinearImage};
 use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage_engine::{StoreDiskSlot, StorageEngine};
+use suimon_storage_engine::{StorageEngine, StoreDiskSlot};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::{Client, ClientSpec, NullIo, RequestPattern, never_readable};
@@ -75,8 +75,12 @@ impl QosLimits {
 /// Returns a disk of 1 GiB whose file stores no data.
 #[must_use]
 pub fn hollow_disk() -> LayerStack {
-    let shape =
-        DiskGeometry { size_bytes: DISK_BYTES, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: DISK_BYTES,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 512,
+        block_bytes: 0,
+    };
     let image = Box::new(LinearImage::new(shape, 0, false));
     let file = Arc::new(NullFile { number: 0, len: DISK_BYTES });
     LayerStack { layers: vec![DiskLayer { image, file }] }

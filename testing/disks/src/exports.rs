@@ -8,7 +8,7 @@ use suimon_image::{DiskGeometry, LinearImage};
 use suimon_image_files::{DiskFormat, DiskPlan, HostInputs, RemainingRecordPolicy};
 use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_nbd::{Export, ExportSpec};
-use suimon_nbd_server::{NbdExports, NbdServerContext, NbdQueue};
+use suimon_nbd_server::{NbdExports, NbdQueue, NbdServerContext};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use suimon_storage_qos::Limits;
@@ -100,8 +100,12 @@ impl DiskExports {
         let access = if is_read_only { FileAccess::Read } else { FileAccess::Write };
         let file = HostFile::open(path, access, sector_bytes)?;
         let size = file.properties().len;
-        let shape =
-            DiskGeometry { size_bytes: size, logical_sector_bytes: sector_bytes, physical_sector_bytes: 4096, block_bytes: 0 };
+        let shape = DiskGeometry {
+            size_bytes: size,
+            logical_sector_bytes: sector_bytes,
+            physical_sector_bytes: 4096,
+            block_bytes: 0,
+        };
         let image = Box::new(LinearImage::new(shape, 0, is_read_only));
         self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], is_read_only)
     }
@@ -113,7 +117,12 @@ impl DiskExports {
     pub fn add_limited(&self, name: &str, path: &Path, limits: Limits) -> Result<OpenedDisk> {
         let file = HostFile::open(path, FileAccess::Write, 512)?;
         let size = file.properties().len;
-        let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+        let shape = DiskGeometry {
+            size_bytes: size,
+            logical_sector_bytes: 512,
+            physical_sector_bytes: 4096,
+            block_bytes: 0,
+        };
         let image = Box::new(LinearImage::new(shape, 0, false));
         self.export(name, vec![DiskLayer { image, file: Arc::new(file) }], false, Some(limits))
     }

@@ -68,7 +68,8 @@ impl DiskWorker {
     fn start_with(placements: &[CpuAffinity], io: Arc<dyn FileIoFactory>) -> Result<Self> {
         let storage = StoragePlane::new(io);
         let storage_tasks = Arc::new(storage.clone());
-        let plane = DataPlane::start_with_tasks(placements, Arc::new(WorkerThreads), storage_tasks)?;
+        let plane =
+            DataPlane::start_with_tasks(placements, Arc::new(WorkerThreads), storage_tasks)?;
         storage.add_store(STORE, StoreSpec::default())?;
         Ok(Self { plane, storage, disks: AtomicU32::new(1) })
     }

@@ -252,7 +252,10 @@ mod tests {
             Latency (ms):\n         95th percentile:                       45.79\n";
         let answered = read(output, 0).unwrap();
         assert_eq!(answered.rate_by_second, [(1.0, 120.5), (2.0, 131.0)]);
-        assert_eq!((answered.transactions_per_s, answered.p95_ms, answered.errors), (125.75, 45.82, 3.0));
+        assert_eq!(
+            (answered.transactions_per_s, answered.p95_ms, answered.errors),
+            (125.75, 45.82, 3.0)
+        );
         assert_eq!(read(output, 1).unwrap().transactions_per_s, 131.0);
         assert!(
             read("FATAL: unable to connect", 0)

@@ -37,7 +37,7 @@ pub(crate) struct OrderLoad {
 /// Orders completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrderResult {
-    /// Pairs of second since the start of the measurement, and operations per second in it.
+    /// Pairs of second_sample since the start of the measurement, and operations per second_sample in it.
     pub(crate) rate_by_second: Vec<(f64, f64)>,
     /// Mean rate of operations per second.
     pub(crate) operations_per_s: f64,
@@ -93,7 +93,13 @@ impl OrderEntry {
     }
 
     fn arguments(&self, load: OrderLoad) -> Vec<String> {
-        let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, may_use_huge_pages: has_huge_pages } = load;
+        let OrderLoad {
+            warehouses,
+            warm_up_s,
+            measure_s,
+            heap_mib,
+            may_use_huge_pages: has_huge_pages,
+        } = load;
         let sign = if has_huge_pages { '+' } else { '-' };
         vec![
             "java".to_owned(),
@@ -129,7 +135,11 @@ fn read(output: &str) -> Result<OrderResult> {
     let last = lines.iter().find(|line| line.seconds.is_some());
     let last = last.with_context(|| format!("the Java load reported no result: {output}"))?;
     let paused = last.pauses_ms.unwrap_or(0.0) / 10.0 / last.seconds.unwrap_or(1.0);
-    Ok(OrderResult { rate_by_second: seconds, operations_per_s: last.per_s, gc_paused_percent: paused })
+    Ok(OrderResult {
+        rate_by_second: seconds,
+        operations_per_s: last.per_s,
+        gc_paused_percent: paused,
+    })
 }
 
 #[cfg(test)]

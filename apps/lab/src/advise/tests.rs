@@ -10,8 +10,17 @@ fn set(target: &RecommendedSetting) -> (usize, String) {
     (changed, file.text())
 }
 
-fn target(selector: Option<(&'static str, &str)>, key: &'static str, value: Value) -> RecommendedSetting {
-    RecommendedSetting { table: "team", table_filter: selector.map(|(key, value)| (key, value.to_owned())), key, value }
+fn target(
+    selector: Option<(&'static str, &str)>,
+    key: &'static str,
+    value: Value,
+) -> RecommendedSetting {
+    RecommendedSetting {
+        table: "team",
+        table_filter: selector.map(|(key, value)| (key, value.to_owned())),
+        key,
+        value,
+    }
 }
 
 #[test]

@@ -172,7 +172,8 @@ impl Plan {
         let measures = experiment.measures();
         let is_measure = |id: &str| measures.iter().any(|measure| measure.id == id);
         for figure in &self.header.figures {
-            for source in [figure.measured.as_ref(), figure.divisor.as_ref()].into_iter().flatten() {
+            for source in [figure.measured.as_ref(), figure.divisor.as_ref()].into_iter().flatten()
+            {
                 ensure!(
                     is_measure(&source.measure),
                     "figure {}: there is no measure `{}`",

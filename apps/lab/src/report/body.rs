@@ -2,9 +2,9 @@
 
 use suimon_lab_run::{LocalizedText, Repetition, RunOrigin, Statistics};
 
+use super::background_load::background_load_note;
 use super::evaluated_run::EvaluatedRun;
 use super::modules::modules;
-use super::noise::background_load_note;
 use super::page::{bilingual_html, escape_html, table};
 use crate::documents::document_title;
 use crate::evaluation::{Agreement, EvaluatedFigure};
@@ -34,8 +34,11 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
         bilingual_html(&origin(&run.origin)),
         escape_html(&run.started_at)
     );
-    html +=
-        &format!("<h1>{}</h1><p class=question>{}</p>", bilingual_html(&head.title), bilingual_html(&head.question));
+    html += &format!(
+        "<h1>{}</h1><p class=question>{}</p>",
+        bilingual_html(&head.title),
+        bilingual_html(&head.question)
+    );
     html += &format!("<div class=verdict><p>{}</p></div>", bilingual_html(&read.verdict));
     if let Some(reason) = &run.aborted_reason {
         let words = LocalizedText::new(
@@ -46,12 +49,16 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
     }
     let (is_noisy, quietness) = background_load_note(&run.machine);
     if is_noisy && run.origin == RunOrigin::Real {
-        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", bilingual_html(&quietness));
+        html +=
+            &format!("<div class=\"verdict noise\"><p>{}</p></div>", bilingual_html(&quietness));
     }
     html += &figures(read);
     let charts: String = head.charts.iter().map(|chart| super::chart::draw(chart, run)).collect();
     if !charts.is_empty() {
-        html += &format!("<h2>{}</h2>{charts}", bilingual_html(&LocalizedText::new("Charts", "グラフ")));
+        html += &format!(
+            "<h2>{}</h2>{charts}",
+            bilingual_html(&LocalizedText::new("Charts", "グラフ"))
+        );
     }
     html += &modules(run);
     html += &published_and_setup(read);
@@ -118,8 +125,15 @@ fn figure(figure: &EvaluatedFigure) -> Vec<String> {
         Agreement::Inconclusive => "open",
         Agreement::NotMeasured | Agreement::Informational => "soft",
     };
-    let agreement = format!("<span class={class}>{}</span>", bilingual_html(&figure.agreement_text()));
-    vec![bilingual_html(&figure.quantity), bilingual_html(&figure.published), measured, simulated, agreement]
+    let agreement =
+        format!("<span class={class}>{}</span>", bilingual_html(&figure.agreement_text()));
+    vec![
+        bilingual_html(&figure.quantity),
+        bilingual_html(&figure.published),
+        measured,
+        simulated,
+        agreement,
+    ]
 }
 
 fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
@@ -149,7 +163,8 @@ fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
 
 fn published_and_setup(read: &EvaluatedRun) -> String {
     let plan = &read.plan.header;
-    let mut html = format!("<h2>{}</h2>", bilingual_html(&LocalizedText::new("Published", "公表された実験")));
+    let mut html =
+        format!("<h2>{}</h2>", bilingual_html(&LocalizedText::new("Published", "公表された実験")));
     html += &format!(
         "<p>{}</p><p class=soft>{}</p>",
         bilingual_html(&plan.published),
@@ -194,7 +209,8 @@ fn values(read: &EvaluatedRun) -> String {
             else {
                 continue;
             };
-            let text = |value: f64| format_number(value, crate::number::decimal_places(statistics.mean));
+            let text =
+                |value: f64| format_number(value, crate::number::decimal_places(statistics.mean));
             let unit = if measure.unit.is_empty() {
                 String::new()
             } else {
@@ -239,7 +255,10 @@ fn failures(read: &EvaluatedRun) -> String {
         read.run.repetitions.iter().filter(|part| !part.notes.is_empty()).collect();
     let mut html = String::new();
     if !failed.is_empty() {
-        html += &format!("<h2>{}</h2><ul>", bilingual_html(&LocalizedText::new("Failures", "失敗した測定")));
+        html += &format!(
+            "<h2>{}</h2><ul>",
+            bilingual_html(&LocalizedText::new("Failures", "失敗した測定"))
+        );
         for part in failed {
             html += &format!(
                 "<li>{}, {}: <code>{}</code></li>",
@@ -268,7 +287,8 @@ fn circumstances(read: &EvaluatedRun, quietness: &LocalizedText) -> String {
     let (run, machine) = (&read.run, &read.run.machine);
     let mut html = String::new();
     if run.origin == RunOrigin::Real {
-        html += &format!("<h2>{}</h2>", bilingual_html(&LocalizedText::new("The machine", "マシン")));
+        html +=
+            &format!("<h2>{}</h2>", bilingual_html(&LocalizedText::new("The machine", "マシン")));
         let governor = machine.cpu_governor.clone().unwrap_or_else(|| "–".to_owned());
         let kvm = if machine.kvm { "KVM" } else { "–" };
         let rows = [
@@ -294,7 +314,10 @@ fn circumstances(read: &EvaluatedRun, quietness: &LocalizedText) -> String {
         let mut cells = vec![head(&[("", ""), ("", "")])];
         cells.extend(rows.map(|(words, text)| vec![bilingual_html(&words), escape_html(&text)]));
         cells.extend(
-            machine.tool_versions.iter().map(|(name, version)| vec![escape_html(name), escape_html(version)]),
+            machine
+                .tool_versions
+                .iter()
+                .map(|(name, version)| vec![escape_html(name), escape_html(version)]),
         );
         html += &table("machine", &cells);
         html += &format!("<p>{}</p>", bilingual_html(quietness));

@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn every_value_and_every_sample_has_a_line() {
         let mut run = crate::results::tests::run("x".to_owned());
-        let mut part = Repetition { case_id: "a".to_owned(), repetition: 2, ..Repetition::default() };
+        let mut part =
+            Repetition { case_id: "a".to_owned(), repetition: 2, ..Repetition::default() };
         part.set_value("rate", 1.5);
         part.series.push(Series {
             group: "disk".to_owned(),

@@ -1,11 +1,11 @@
 //! Reports: one HTML file, and its data as JSON and CSV.
 
+mod background_load;
 mod body;
 mod chart;
 mod csv;
 mod evaluated_run;
 mod modules;
-mod noise;
 pub(crate) mod page;
 
 use std::path::PathBuf;
@@ -47,7 +47,10 @@ pub(crate) fn render_page(read: &EvaluatedRun, language: Language) -> String {
 
 /// Writes the page and its data (JSON, CSV) to a run's folder. Returns the evaluation and the path
 /// of the page.
-pub(crate) fn write_report_files(folder: &RunFolder, language: Language) -> Result<(EvaluatedRun, PathBuf)> {
+pub(crate) fn write_report_files(
+    folder: &RunFolder,
+    language: Language,
+) -> Result<(EvaluatedRun, PathBuf)> {
     let read = EvaluatedRun::evaluate(folder.load()?)?;
     folder.write(HTML_REPORT_FILE, render_page(&read, language).as_bytes())?;
     folder.write("values.csv", csv::values(&read.run).as_bytes())?;

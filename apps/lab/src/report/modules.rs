@@ -87,7 +87,8 @@ mod tests {
             cpu_seconds: f64::from(number),
         };
         for _ in 0..2 {
-            let profile = Profile { duration_s: 10.0, modules: (1..=7).rev().map(module).collect() };
+            let profile =
+                Profile { duration_s: 10.0, modules: (1..=7).rev().map(module).collect() };
             let part = Repetition {
                 case_id: case.id.clone(),
                 profile: Some(profile),

@@ -34,7 +34,8 @@ pub(crate) fn full_run(id: &str) -> Run {
                     points,
                 });
             }
-            part.marks.push(Mark { at_s: 5.0, description: LocalizedText::new("a step", "段階") });
+            part.marks
+                .push(Mark { at_s: 5.0, description: LocalizedText::new("a step", "段階") });
             run.repetitions.push(part);
         }
     }
@@ -50,7 +51,10 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
         assert_eq!(charts, read.plan.header.charts.len(), "{id}: a chart shows nothing");
         assert!(charts > 0, "{id} has no chart");
         let LocalizedText { en, ja } = &read.plan.header.question;
-        assert!(page.contains(&page::escape_html(en)) && page.contains(&page::escape_html(ja)), "{id}");
+        assert!(
+            page.contains(&page::escape_html(en)) && page.contains(&page::escape_html(ja)),
+            "{id}"
+        );
         assert!(!page.contains("NaN") && !page.contains("inf"), "{id}");
         // The page loads no external resources, and names are escaped.
         for external in ["http://", "https://", "src=", "@import", "url(", "<one>"] {

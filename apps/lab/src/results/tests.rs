@@ -33,8 +33,12 @@ fn completed_repetitions_are_kept_if_the_run_did_not_end() {
     let folder = results.create_run_folder("web").unwrap();
     folder.write_header(&run(folder.id())).unwrap();
     for repetition in 0..2 {
-        let part =
-            Repetition { case_id: "a".to_owned(), repetition, duration_s: 2.0, ..Repetition::default() };
+        let part = Repetition {
+            case_id: "a".to_owned(),
+            repetition,
+            duration_s: 2.0,
+            ..Repetition::default()
+        };
         folder.add(&part).unwrap();
     }
     // Simulates a power failure while the third repetition is written.

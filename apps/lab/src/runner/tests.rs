@@ -1,6 +1,8 @@
 use anyhow::ensure;
 use suimon_lab_experiments::Requirement;
-use suimon_lab_run::{FORMAT_VERSION, LocalizedText, MachineInfo, Measure, MeasureDirection, RunOrigin};
+use suimon_lab_run::{
+    FORMAT_VERSION, LocalizedText, MachineInfo, Measure, MeasureDirection, RunOrigin,
+};
 
 use super::*;
 use crate::results::ResultsFolder;
@@ -94,7 +96,9 @@ fn cases_alternate_until_deciding_measures_are_precise() {
     // falls below 5 % of the mean after some repetitions.
     let values = run.values("a", "x");
     assert!(values.len() > 4 && values.len() < 20, "{values:?}");
-    assert!(Statistics::from_samples(&values).unwrap().relative_interval_half_width().unwrap() <= 0.05);
+    assert!(
+        Statistics::from_samples(&values).unwrap().relative_interval_half_width().unwrap() <= 0.05
+    );
     assert_eq!(run.values("b", "x").len(), values.len());
 }
 

@@ -11,11 +11,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use suimon_lab_run::Language;
 use suimon_lab_run::folder::RequestResult;
 
-use crate::guard::WORK_COMMAND_PID_VARIABLE;
 use crate::plan::Scale;
 use crate::report;
 use crate::results::ResultsFolder;
 use crate::shared_flags::ResultsFlags;
+use crate::supervision::WORK_COMMAND_PID_VARIABLE;
 
 /// Largest number of bytes at the end of the process's output that are read for an error message.
 const OUTPUT_BYTES_MAX: u64 = 4096;
@@ -125,8 +125,10 @@ impl Job {
         if let (None, Err(error_text)) = (&error, found_run) {
             error = Some(format!("{error_text:#}"));
         }
-        let reported =
-            self.run.as_deref().map(|id| report::write_report_files(&self.results.find(id)?, Language::En));
+        let reported = self
+            .run
+            .as_deref()
+            .map(|id| report::write_report_files(&self.results.find(id)?, Language::En));
         if let (None, Some(Err(error_text))) = (&error, reported) {
             error = Some(format!("the report cannot be written: {error_text:#}"));
         }

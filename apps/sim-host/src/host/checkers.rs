@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Violations};
 
 use crate::host::facts::Fact;
-use crate::host::plan::ResolvedCase;
+use crate::host::resolved_case::ResolvedCase;
 
 /// Returns all checkers of a case of a host scenario.
 pub(crate) fn checkers(plan: &ResolvedCase<'_>) -> Vec<Box<dyn Checker<Fact>>> {
@@ -149,7 +149,9 @@ impl SwitchingChecker {
 
 impl Checker<Fact> for SwitchingChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
-        let Fact::Forwarded { vm, to: target, receivers, has_left_host: out } = *fact else { return };
+        let Fact::Forwarded { vm, to: target, receivers, has_left_host: out } = *fact else {
+            return;
+        };
         complaints.checks += 1;
         if vm == target && receivers + 1 != self.vms {
             let complaint =

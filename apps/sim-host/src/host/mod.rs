@@ -15,16 +15,16 @@ mod cpus;
 mod facts;
 mod nic;
 mod offload;
-mod paths;
-mod plan;
 mod power;
 mod report;
+mod resolved_case;
 mod route;
 mod run;
 mod spec;
 mod switch;
 mod totals;
 mod validation;
+mod vf_assignment;
 mod world;
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use suimon_frame::Offloads;
 use suimon_offload::{
-    DeviceFeatures, FeatureState, OffloadCapability, OffloadToggles, Performer, PortKind, FrameDirection,
-    effective, performer_at_device,
+    DeviceFeatures, FeatureState, FrameDirection, OffloadCapability, OffloadToggles, Performer,
+    PortKind, effective, performer_at_device,
 };
 
 use crate::host::spec::NicSpec;
@@ -31,7 +31,8 @@ pub(crate) fn offloads_by_nic(nic: &NicSpec, switches: &OffloadToggles) -> NicOf
         };
     }
     let is_nic = |side, capability| {
-        let findings = effective_offloads(Offloads::TCP, switches, PortKind::Uplink, side).capability_statuses;
+        let findings =
+            effective_offloads(Offloads::TCP, switches, PortKind::Uplink, side).capability_statuses;
         let finding = findings.iter().find(|finding| finding.capability == capability);
         finding.is_some_and(|finding| {
             performer_at_device(side, finding, &device).performer == Performer::Nic

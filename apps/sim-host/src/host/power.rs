@@ -18,8 +18,8 @@
 //! E5540). Voltages, idle states and power of a core are assumed or calibrated in each scenario.
 
 use suimon_power::{
-    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerSpec, SettingRecords, SettingId,
-    Turbo, TurboFile, decide, reconcile,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerSpec, SettingId,
+    SettingRecords, Turbo, TurboFile, decide, reconcile,
 };
 use suimon_quantity::Time;
 
@@ -67,7 +67,11 @@ pub(crate) struct PowerModel {
 impl PowerModel {
     /// Returns the machine as initialized by the kernel, with the power plan applied if there is
     /// one.
-    pub(crate) fn new(spec: &EnergySpec, sharing: CpuSharingModel, plan: Option<PowerPlanSpec>) -> Self {
+    pub(crate) fn new(
+        spec: &EnergySpec,
+        sharing: CpuSharingModel,
+        plan: Option<PowerPlanSpec>,
+    ) -> Self {
         let highest = spec.mhz.last().copied().unwrap_or(1);
         let clock = Clock { requested_mhz: highest, ..Clock::default() };
         let mut energy = Self {
@@ -284,8 +288,10 @@ fn offered(spec: &EnergySpec, sharing: CpuSharingModel) -> HostPowerSettings {
 fn settle(spec: &PowerSpec, machine: &mut HostPowerSettings) {
     let mut records = SettingRecords::new();
     for _ in 0..3 {
-        let required: Vec<_> =
-            plan_requirements(spec, machine).into_iter().flat_map(|target| target.settings).collect();
+        let required: Vec<_> = plan_requirements(spec, machine)
+            .into_iter()
+            .flat_map(|target| target.settings)
+            .collect();
         let todo = reconcile(&required, machine, &records, &OverwritePolicy::All);
         let is_turbo = |id: SettingId| matches!(id, SettingId::Turbo(_) | SettingId::Boost(_));
         let has_turbo = todo.writes.iter().any(|write| is_turbo(write.id));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use suimon_sim_kernel::Figure;
 
-use crate::host::plan::ResolvedCase;
+use crate::host::resolved_case::ResolvedCase;
 use crate::host::spec::{Comparison, Expectation, HostScenario, Measure};
 use crate::host::totals::{CaseTotals, VmTotals};
 
@@ -52,7 +52,8 @@ pub(crate) fn report(plan: &ResolvedCase<'_>, sum: &CaseTotals) -> Report {
     let seconds = plan.scenario.measure_ms as f64 / 1e3;
     let busy = sum.busy_ns.iter().sum::<u64>() as f64;
     let all_ns = seconds * 1e9 * f64::from(plan.machine.logical_cpus);
-    let requests = sum.vms.iter().map(|vm_sum| vm_sum.completed_requests).sum::<u64>().max(1) as f64;
+    let requests =
+        sum.vms.iter().map(|vm_sum| vm_sum.completed_requests).sum::<u64>().max(1) as f64;
     let (mut score, mut scored) = (0.0, 0.0);
     let mut vms = Vec::new();
     for spec in &plan.scenario.vms {
@@ -111,8 +112,9 @@ impl Report {
             Measure::HostCpuPerRequest => mean(|vms| vms.host_us_per_request),
             Measure::VmCpuPerRequest => mean(|vms| vms.vm_us_per_request),
             Measure::ModuleCpuPerRequest => {
-                let rates =
-                    self.vms.iter().map(|vms| vms.module_us_per_request.get(name).unwrap_or(&0.0) * vms.requests_per_s);
+                let rates = self.vms.iter().map(|vms| {
+                    vms.module_us_per_request.get(name).unwrap_or(&0.0) * vms.requests_per_s
+                });
                 let rate = self.vms.iter().map(|vms| vms.requests_per_s).sum::<f64>();
                 rates.sum::<f64>() / rate.max(f64::MIN_POSITIVE)
             }
@@ -133,10 +135,11 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
             let reference = expect.reference_case.as_ref();
             let other = reference
                 .and_then(|name| reports.iter().find(|other_report| other_report.case == *name));
-            let (text, value) = match reference.filter(|_| expect.comparison == Comparison::PercentFromBest) {
-                Some(names) => best_case(expect, report, names, reports),
-                None => compare(expect, report, other),
-            };
+            let (text, value) =
+                match reference.filter(|_| expect.comparison == Comparison::PercentFromBest) {
+                    Some(names) => best_case(expect, report, names, reports),
+                    None => compare(expect, report, other),
+                };
             figures.push(Figure {
                 step: case.name.clone(),
                 quantity: expectation_text(expect),
@@ -151,7 +154,10 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
 }
 
 fn expectation_text(expect: &Expectation) -> String {
-    match (expect.reference_case.as_ref().filter(|_| expect.comparison != Comparison::PercentFromBest), expect.measure_filter.as_str()) {
+    match (
+        expect.reference_case.as_ref().filter(|_| expect.comparison != Comparison::PercentFromBest),
+        expect.measure_filter.as_str(),
+    ) {
         (None, "") => "all".to_owned(),
         (None, subject) => subject.to_owned(),
         (Some(reference), "") => format!("relative to {reference}"),
@@ -166,9 +172,10 @@ fn compare(expect: &Expectation, report: &Report, other: Option<&Report>) -> (St
         Measure::Mbit => "Mbit/s",
         Measure::Rate | Measure::FramesOut | Measure::BroadcastsOut => "per second",
         Measure::Cpu => "% of all CPUs",
-        Measure::CpuPerRequest | Measure::HostCpuPerRequest | Measure::VmCpuPerRequest | Measure::ModuleCpuPerRequest => {
-            "µs per request"
-        }
+        Measure::CpuPerRequest
+        | Measure::HostCpuPerRequest
+        | Measure::VmCpuPerRequest
+        | Measure::ModuleCpuPerRequest => "µs per request",
         Measure::Watts => "W",
         Measure::Score => "points",
     };
@@ -177,7 +184,8 @@ fn compare(expect: &Expectation, report: &Report, other: Option<&Report>) -> (St
         Measure::Cpu | Measure::Watts => 1,
         _ => 2,
     };
-    let Some(other) = other.map(|report| report.measure(expect.measure, &expect.measure_filter)) else {
+    let Some(other) = other.map(|report| report.measure(expect.measure, &expect.measure_filter))
+    else {
         return (format!("{value:.digits$} {unit}"), value);
     };
     let percent = (value / other.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
@@ -189,14 +197,23 @@ fn compare(expect: &Expectation, report: &Report, other: Option<&Report>) -> (St
         }
         Comparison::InverseRatio => (format!("nothing: {values}"), f64::INFINITY),
         Comparison::PercentIncrease => (format!("{percent:.1} % more: {values}"), percent),
-        Comparison::PercentDecrease => (format!("{:.1} % less: {values}", positive(-percent)), -percent),
-        Comparison::Difference | Comparison::PercentFromBest => (format!("{:.1} {unit} more", value - other), value - other),
+        Comparison::PercentDecrease => {
+            (format!("{:.1} % less: {values}", positive(-percent)), -percent)
+        }
+        Comparison::Difference | Comparison::PercentFromBest => {
+            (format!("{:.1} {unit} more", value - other), value - other)
+        }
     }
 }
 
 /// Returns a text about the case with the best value among those whose names begin with `names`,
 /// and the relative difference of this case from it (0 or negative).
-fn best_case(expect: &Expectation, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
+fn best_case(
+    expect: &Expectation,
+    report: &Report,
+    names: &str,
+    reports: &[Report],
+) -> (String, f64) {
     let value = |candidate: &Report| candidate.measure(expect.measure, &expect.measure_filter);
     let of_name = reports.iter().filter(|report| report.case.starts_with(names));
     let best =

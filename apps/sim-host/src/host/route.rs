@@ -72,7 +72,8 @@ pub(crate) fn route(
     circumstances: &PathConditions<'_>,
     modules: &mut ModuleNames,
 ) -> Vec<Leg> {
-    let PathConditions { conditions, mtu, block_bytes, duration_percent: takes_percent } = *circumstances;
+    let PathConditions { conditions, mtu, block_bytes, duration_percent: takes_percent } =
+        *circumstances;
     let bytes = request.bytes;
     let frames = bytes.div_ceil(mtu - HEADER_BYTES);
     let is_cut = conditions.contains("segmentation-by-nic");
@@ -96,7 +97,8 @@ pub(crate) fn route(
         let module = (modules.number(&stage.module), ns);
         match legs.last_mut() {
             Some(last) if last.executor == stage.executor && is_work => {
-                let memory = last.duration_ns * last.memory_wait_permille + ns * stage.memory_percent * 10;
+                let memory =
+                    last.duration_ns * last.memory_wait_permille + ns * stage.memory_percent * 10;
                 last.duration_ns += ns;
                 last.memory_wait_permille = memory / last.duration_ns.max(1);
                 last.module_ns.push(module);

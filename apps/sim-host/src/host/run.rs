@@ -5,8 +5,8 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{InvalidKeys, Observer, Options, Scenario, ScenarioResult, Trace};
 
 use crate::host::checkers::checkers;
-use crate::host::plan::ResolvedCase;
 use crate::host::report::{Report, figures, report};
+use crate::host::resolved_case::ResolvedCase;
 use crate::host::spec::HostScenario;
 use crate::host::world::World;
 

@@ -1,12 +1,14 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Options, ScenarioResult, FigurePurpose, Violations};
+use suimon_sim_kernel::{Checker, FigurePurpose, Options, ScenarioResult, Violations};
 
 use crate::host::HostScenario;
-use crate::host::checkers::{ClockChecker, RequestPathChecker, SwitchingChecker, CpuAssignmentChecker};
+use crate::host::checkers::{
+    ClockChecker, CpuAssignmentChecker, RequestPathChecker, SwitchingChecker,
+};
 use crate::host::facts::Fact;
-use crate::host::plan::ResolvedCase;
+use crate::host::resolved_case::ResolvedCase;
 use crate::host::run::run;
 
 const OFFLOAD: &str = include_str!("../../../sim/scenarios/offload-ftp.toml");
@@ -93,7 +95,8 @@ fn agreement_of_offloads_does_not_depend_on_assumed_costs() {
     ] {
         for to in [half, doubled] {
             let outcome = changed(OFFLOAD, from, to);
-            let held_out = outcome.figures.iter().filter(|figure| figure.purpose == FigurePurpose::HeldOut);
+            let held_out =
+                outcome.figures.iter().filter(|figure| figure.purpose == FigurePurpose::HeldOut);
             // With twice the cost of packets, segmentation contributes more than half of the total.
             let figures = held_out.filter(|figure| !figure.published.contains("20 to 50 %"));
             figures.for_each(|figure| assert!(figure.agrees, "{to}: {figure:?}"));
@@ -173,7 +176,9 @@ fn checkers_detect_double_execution_needless_waiting_and_wrong_paths() {
     let start = |cpu, worker| Fact::WorkerStarted { cpu, worker };
     let stopped = |cpu, worker| Fact::WorkerStopped { cpu, worker };
     let waits = Fact::WorkerWaiting { worker: 3 };
-    let work = |recorded_facts: &[Fact]| complaints(&mut CpuAssignmentChecker::new(2), recorded_facts).len();
+    let work = |recorded_facts: &[Fact]| {
+        complaints(&mut CpuAssignmentChecker::new(2), recorded_facts).len()
+    };
     assert_eq!(work(&[start(0, 1), start(1, 2), waits, stopped(0, 1)]), 0);
     assert_eq!(work(&[start(0, 1), start(0, 2)]), 1, "two at once");
     assert_eq!(work(&[start(0, 1), start(1, 1)]), 1, "at two places");
@@ -182,8 +187,9 @@ fn checkers_detect_double_execution_needless_waiting_and_wrong_paths() {
     let request = Fact::RequestStarted { session: 1, vm: 7, legs: 2 };
     let passed = |leg, by_queue| Fact::LegCompleted { session: 1, leg, is_queue_leg: by_queue };
     let (done, vf) = (Fact::RequestCompleted { session: 1 }, Fact::VfAssigned { vm: 7, vf: 0 });
-    let path_complaints =
-        |recorded_facts: &[Fact]| complaints(&mut RequestPathChecker::default(), recorded_facts).len();
+    let path_complaints = |recorded_facts: &[Fact]| {
+        complaints(&mut RequestPathChecker::default(), recorded_facts).len()
+    };
     assert_eq!(path_complaints(&[request, passed(0, true), passed(1, false), done, request]), 0);
     assert_eq!(path_complaints(&[request, passed(1, false)]), 1, "one leg is missing");
     assert_eq!(path_complaints(&[request, passed(0, false), done]), 1, "not all is done");
@@ -194,14 +200,24 @@ fn checkers_detect_double_execution_needless_waiting_and_wrong_paths() {
         1,
         "the queue, though it has a function"
     );
-    assert_eq!(path_complaints(&[vf, Fact::VfAssigned { vm: 8, vf: 0 }]), 1, "two with one function");
+    assert_eq!(
+        path_complaints(&[vf, Fact::VfAssigned { vm: 8, vf: 0 }]),
+        1,
+        "two with one function"
+    );
 }
 
 /// Verifies that incorrect switches and governors are detected.
 #[test]
 fn checkers_detect_leaking_and_misrouted_frames_and_excessive_clocks() {
-    let forwarded = |target, receivers, out| Fact::Forwarded { vm: 1, to: target, receivers, has_left_host: out };
-    let switching = |forwarded_fact| complaints(&mut SwitchingChecker::new(4), &[forwarded_fact]).len();
+    let forwarded = |target, receivers, out| Fact::Forwarded {
+        vm: 1,
+        to: target,
+        receivers,
+        has_left_host: out,
+    };
+    let switching =
+        |forwarded_fact| complaints(&mut SwitchingChecker::new(4), &[forwarded_fact]).len();
     assert_eq!(switching(forwarded(2, 2, false)), 0);
     assert_eq!(switching(forwarded(2, 3, false)), 1, "to another one");
     assert_eq!(switching(forwarded(2, 2, true)), 1, "outside as well");

@@ -63,8 +63,19 @@ pub(crate) struct MachineSpec {
 
 impl MachineSpec {
     pub(crate) const fn sharing(&self) -> CpuSharingModel {
-        let Self { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent, .. } = *self;
-        CpuSharingModel { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent }
+        let Self {
+            logical_cpus,
+            threads_per_core,
+            numa_nodes,
+            busy_sibling_speed_percent: sibling_percent,
+            ..
+        } = *self;
+        CpuSharingModel {
+            logical_cpus,
+            threads_per_core,
+            numa_nodes,
+            busy_sibling_speed_percent: sibling_percent,
+        }
     }
 }
 

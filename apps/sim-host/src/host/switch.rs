@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn only_broadcasts_leave_and_on_a_private_switch_not_even_they() {
         let mut external = Switch::new(SwitchKind::External, 4).unwrap();
-        let to_one = Destinations { only_receiver: Some(3), receiver_count: 0, has_left_host: false };
+        let to_one =
+            Destinations { only_receiver: Some(3), receiver_count: 0, has_left_host: false };
         assert_eq!(external.send(Time::ZERO, 0, Some(3)), to_one);
         assert_eq!(
             external.send(Time::ZERO, 0, None),

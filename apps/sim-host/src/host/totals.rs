@@ -1,7 +1,7 @@
 //! Totals of a case since the start of measurement.
 
 use crate::host::cpus::WorkItem;
-use crate::host::plan::ResolvedCase;
+use crate::host::resolved_case::ResolvedCase;
 use crate::host::route::Leg;
 
 /// Totals of one VM in a case.

@@ -6,8 +6,8 @@ use suimon_sim_kernel::InvalidKeys;
 
 use crate::host::route::PREDEFINED_CONDITIONS;
 use crate::host::spec::{
-    Comparison, CaseSpec, EnergySpec, Executor, Expectation, HostScenario, MachineSpec, Measure, NicSpec,
-    VmsSpec,
+    CaseSpec, Comparison, EnergySpec, Executor, Expectation, HostScenario, MachineSpec, Measure,
+    NicSpec, VmsSpec,
 };
 
 /// Longest duration of a stage in ns.
@@ -82,7 +82,12 @@ impl HostScenario {
             invalid.add(format!("{key}.vmq"), "missing; stages of a queue require vmq settings");
         }
         if let Some(percent) = case.power.and_then(|power| power.performance_percent_min) {
-            invalid.check_range(format!("{key}.power.performance_percent_min"), percent.into(), 0, 100);
+            invalid.check_range(
+                format!("{key}.power.performance_percent_min"),
+                percent.into(),
+                0,
+                100,
+            );
         }
         let names: Vec<&str> = self.case.iter().map(|case_spec| case_spec.name.as_str()).collect();
         for figure in &case.figure {
@@ -185,7 +190,10 @@ impl NicSpec {
 
 impl VmsSpec {
     fn uses(&self, executor: Executor) -> bool {
-        self.request.iter().flat_map(|request| &request.stage).any(|stage| stage.executor == executor)
+        self.request
+            .iter()
+            .flat_map(|request| &request.stage)
+            .any(|stage| stage.executor == executor)
     }
 
     fn check(
@@ -220,7 +228,8 @@ impl VmsSpec {
                 let max_ns = durations.into_iter().chain([stage.ack_ns, stage.byte_ps]).max();
                 invalid.check_range(stage_key("ns"), max_ns.unwrap_or_default(), 0, STAGE_NS_MAX);
                 invalid.check_range(stage_key("memory_percent"), stage.memory_percent, 0, 100);
-                for condition in stage.required_conditions.iter().chain(&stage.excluding_conditions) {
+                for condition in stage.required_conditions.iter().chain(&stage.excluding_conditions)
+                {
                     if !known_conditions.contains(condition.as_str()) {
                         let known_names: Vec<&str> = known_conditions.iter().copied().collect();
                         known_only(&stage_key("when"), condition, &known_names, invalid);

@@ -16,8 +16,8 @@ use suimon_vmq::VmqSpec;
 use crate::host::cpus::{Cpus, SliceEnd, WorkItem};
 use crate::host::facts::Fact;
 use crate::host::nic::Nic;
-use crate::host::plan::ResolvedCase;
 use crate::host::power::{PowerModel, TICK_NS};
+use crate::host::resolved_case::ResolvedCase;
 use crate::host::route::Leg;
 use crate::host::spec::Executor;
 use crate::host::switch::Switch;
@@ -98,7 +98,11 @@ impl<'p> World<'p> {
     ///
     /// # Errors
     /// A policy rejects the configuration.
-    pub(crate) fn new(plan: &'p ResolvedCase<'p>, seed: u64, observer: Observer<Fact>) -> Result<Self> {
+    pub(crate) fn new(
+        plan: &'p ResolvedCase<'p>,
+        seed: u64,
+        observer: Observer<Fact>,
+    ) -> Result<Self> {
         let machine = plan.machine;
         let sharing = machine.sharing();
         let energy = machine.energy.as_ref();
@@ -197,8 +201,9 @@ impl<'p> World<'p> {
                 self.agenda.schedule(start, Event::Slice(slice));
             }
         }
-        self.totals.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy_mw_ns(until))
-            - self.totals.energy;
+        self.totals.energy =
+            self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy_mw_ns(until))
+                - self.totals.energy;
         self.add_busy_time(until);
         self.observer.end(until);
     }
@@ -212,7 +217,8 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         self.add_busy_time(now);
         self.totals.busy_ns.fill(0);
-        self.totals.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy_mw_ns(now));
+        self.totals.energy =
+            self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy_mw_ns(now));
     }
 
     /// Adds the busy time of each CPU to the totals. Returns the busy times since the last call in
@@ -258,7 +264,8 @@ impl<'p> World<'p> {
                 sum.completed_requests += 1;
                 sum.bytes += vm_plan.spec.request[request].bytes;
             }
-            let start = Time::from_ns(started.as_ns() + vm_plan.spec.request_interval_min_us * 1000);
+            let start =
+                Time::from_ns(started.as_ns() + vm_plan.spec.request_interval_min_us * 1000);
             return self.agenda.schedule(start, Event::SubmitRequest { session });
         };
         let other = peer.unwrap_or(vm);
@@ -266,7 +273,9 @@ impl<'p> World<'p> {
             Executor::Vm => vm * POOLS,
             Executor::Host if self.sends(vm, peer) => vm * POOLS + 1,
             // The switch dropped the frame. TCP retransmits it after the timeout.
-            Executor::Host => return self.agenda.schedule_after_ns(RESENT_NS, Event::RetryLeg { session }),
+            Executor::Host => {
+                return self.agenda.schedule_after_ns(RESENT_NS, Event::RetryLeg { session });
+            }
             Executor::Queue => vm * POOLS + 2,
             Executor::PeerVm => other * POOLS,
             Executor::PeerHost => other * POOLS + 1,
@@ -275,8 +284,13 @@ impl<'p> World<'p> {
         let left_ns = (leg.duration_ns * self.random.draw_in_range(90, 110) / 100).max(1);
         let is_host = !matches!(leg.executor, Executor::Vm | Executor::PeerVm);
         let memory_permille = leg.memory_wait_permille;
-        let piece =
-            WorkItem { session, remaining_ns: left_ns, memory_wait_permille: memory_permille, is_host_work: is_host, spent_ns: 0 };
+        let piece = WorkItem {
+            session,
+            remaining_ns: left_ns,
+            memory_wait_permille: memory_permille,
+            is_host_work: is_host,
+            spent_ns: 0,
+        };
         match self.pools[pool as usize].idle.pop() {
             Some(worker) => self.cpus.assign_work(now, worker, piece, &mut self.observer),
             None => self.pools[pool as usize].waits.push_back(piece),
@@ -289,9 +303,9 @@ impl<'p> World<'p> {
         let passed_at = match (&mut self.nic, leg.executor) {
             (Some(nic), Executor::Nic) => nic.send(now, leg.transfer),
             (Some(nic), Executor::Wire) => nic.receive(now, leg.transfer),
-            (_, Executor::Wait) => {
-                Time::from_ns(now.as_ns() + leg.duration_ns * self.random.draw_in_range(50, 150) / 100)
-            }
+            (_, Executor::Wait) => Time::from_ns(
+                now.as_ns() + leg.duration_ns * self.random.draw_in_range(50, 150) / 100,
+            ),
             _ => after_leg(),
         };
         self.agenda.schedule(passed_at, Event::Passed { session });
@@ -305,13 +319,17 @@ impl<'p> World<'p> {
             .executor;
         session_state.leg += 1;
         let by_queue = executor == Executor::Queue;
-        self.observer.record(self.agenda.now(), &Fact::LegCompleted { session, leg, is_queue_leg: by_queue });
+        self.observer.record(
+            self.agenda.now(),
+            &Fact::LegCompleted { session, leg, is_queue_leg: by_queue },
+        );
         self.continue_request(session);
     }
 
     fn slice(&mut self, slice_end: SliceEnd) {
         let now = self.agenda.now();
-        let Some((worker, piece)) = self.cpus.handle_slice_end(now, slice_end, &mut self.observer) else {
+        let Some((worker, piece)) = self.cpus.handle_slice_end(now, slice_end, &mut self.observer)
+        else {
             return;
         };
         let pool = self.worker_pools[worker as usize];
@@ -322,7 +340,9 @@ impl<'p> World<'p> {
         }
         let pinned = self.cpus.pinned_cpu(worker);
         self.cpus.assign_next_work(now, worker, next, &mut self.observer);
-        if let Some(cpu) = self.cpus.pinned_cpu(worker).filter(|_| self.cpus.pinned_cpu(worker) != pinned) {
+        if let Some(cpu) =
+            self.cpus.pinned_cpu(worker).filter(|_| self.cpus.pinned_cpu(worker) != pinned)
+        {
             self.moved(pool / POOLS, cpu);
         }
         self.passed(piece.session);
@@ -349,7 +369,10 @@ impl<'p> World<'p> {
         let Some(to) = peer else { return true };
         let destinations = self.switch.send(now, vm, Some(to));
         let receivers = destinations.only_receiver.unwrap_or(u32::MAX);
-        self.observer.record(now, &Fact::Forwarded { vm, to, receivers, has_left_host: destinations.has_left_host });
+        self.observer.record(
+            now,
+            &Fact::Forwarded { vm, to, receivers, has_left_host: destinations.has_left_host },
+        );
         self.totals.frames_out += u64::from(destinations.has_left_host && self.counts());
         destinations.only_receiver == peer
     }
@@ -359,7 +382,12 @@ impl<'p> World<'p> {
         let destinations = self.switch.send(now, vm, None);
         self.observer.record(
             now,
-            &Fact::Forwarded { vm, to: vm, receivers: destinations.receiver_count, has_left_host: destinations.has_left_host },
+            &Fact::Forwarded {
+                vm,
+                to: vm,
+                receivers: destinations.receiver_count,
+                has_left_host: destinations.has_left_host,
+            },
         );
         self.totals.broadcasts_out += u64::from(destinations.has_left_host && self.counts());
         let every_ns = SECOND_NS / self.plan.vms[vm as usize].spec.broadcasts_per_s;

@@ -4,11 +4,14 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
-    Figure, InvalidKeys, Observer, Options, RandomStream, SECOND_NS, Scenario, ScenarioResult, Trace,
+    Figure, InvalidKeys, Observer, Options, RandomStream, SECOND_NS, Scenario, ScenarioResult,
+    Trace,
 };
 
 use crate::network::checkers::{FrameOrderChecker, WorkerLimitChecker};
-use crate::network::spec::{Combination, Expectation, FigureSpec, NetworkScenario, SwarmSpec, parse_combinations};
+use crate::network::spec::{
+    Combination, Expectation, FigureSpec, NetworkScenario, SwarmSpec, parse_combinations,
+};
 use crate::network::world::{Intervention, StepTotals, World};
 
 /// Results of one step with one combination of team mode and algorithm.
@@ -56,7 +59,8 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Scenar
     let mut random = RandomStream::new(seed, "swarm");
     let (interventions, seconds) = match &scenario.swarm {
         Some(spec) if is_swarm => {
-            combinations = vec![combinations[random.draw_below(combinations.len() as u64) as usize]];
+            combinations =
+                vec![combinations[random.draw_below(combinations.len() as u64) as usize]];
             (random_interventions(scenario, spec, &mut random), spec.seconds)
         }
         None if is_swarm => {
@@ -116,17 +120,25 @@ fn random_interventions(
     for vm in 0..scenario.vms.count {
         interventions.push((
             0,
-            Intervention::Sessions { vm, count: random.draw_in_range(1, spec.sessions.into()) as u32 },
+            Intervention::Sessions {
+                vm,
+                count: random.draw_in_range(1, spec.sessions.into()) as u32,
+            },
         ));
     }
     for _ in 0..random.draw_below(spec.changes + 1) {
         let intervention = if random.draw_chance(40) {
             let max_processors =
                 u64::from(scenario.host.logical_cpus / scenario.host.threads_per_core);
-            Intervention::Limit { max_processors: random.draw_in_range(1, max_processors.max(1)) as u16 }
+            Intervention::Limit {
+                max_processors: random.draw_in_range(1, max_processors.max(1)) as u16,
+            }
         } else {
             let vm = random.draw_below(scenario.vms.count.into()) as u32;
-            Intervention::Sessions { vm, count: random.draw_in_range(0, spec.sessions.into()) as u32 }
+            Intervention::Sessions {
+                vm,
+                count: random.draw_in_range(0, spec.sessions.into()) as u32,
+            }
         };
         interventions.push((random.draw_below(end), intervention));
     }
@@ -187,8 +199,10 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for step in &scenario.step {
         for figure in &step.figure {
-            let names: Vec<String> =
-                parse_combinations(&figure.combinations).iter().map(|combination| combination.name()).collect();
+            let names: Vec<String> = parse_combinations(&figure.combinations)
+                .iter()
+                .map(|combination| combination.name())
+                .collect();
             let is_selected = |report: &&StepReport| {
                 report.name == step.name
                     && (names.is_empty() || names.contains(&report.combination))

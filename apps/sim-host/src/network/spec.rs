@@ -1,7 +1,7 @@
 //! Scenarios of kind `network`.
 
 use serde::Deserialize;
-use suimon_sim_kernel::{InvalidKeys, FigurePurpose};
+use suimon_sim_kernel::{FigurePurpose, InvalidKeys};
 use suimon_teaming::{Algorithm, TeamMode};
 
 use crate::processors::CpuSharingModel;
@@ -47,8 +47,19 @@ pub(crate) struct HostSpec {
 
 impl HostSpec {
     pub(crate) const fn sharing(&self) -> CpuSharingModel {
-        let Self { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent, .. } = *self;
-        CpuSharingModel { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent }
+        let Self {
+            logical_cpus,
+            threads_per_core,
+            numa_nodes,
+            busy_sibling_speed_percent: sibling_percent,
+            ..
+        } = *self;
+        CpuSharingModel {
+            logical_cpus,
+            threads_per_core,
+            numa_nodes,
+            busy_sibling_speed_percent: sibling_percent,
+        }
     }
 }
 

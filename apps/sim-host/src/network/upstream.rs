@@ -6,8 +6,8 @@ use anyhow::Result;
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::PortId;
 use suimon_teaming::{
-    Acceptance, IncomingFrame, MemberId, MemberLink, MemberSpec, Team, TeamChange, TeamId, TeamMode,
-    TeamPort, TeamSpec,
+    Acceptance, IncomingFrame, MemberId, MemberLink, MemberSpec, Team, TeamChange, TeamId,
+    TeamMode, TeamPort, TeamSpec,
 };
 
 use crate::network::spec::Combination;

@@ -65,7 +65,8 @@ impl CpuSharingModel {
         has_sibling: bool,
     ) -> u64 {
         let contended = alone_ns * (1000 + kappa_n_permille) / 1000;
-        let ns = if has_sibling { contended * 100 / self.busy_sibling_speed_percent } else { contended };
+        let ns =
+            if has_sibling { contended * 100 / self.busy_sibling_speed_percent } else { contended };
         ns.max(1)
     }
 }

@@ -8,7 +8,7 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::cluster::machines::{AllocatorMachine, StateMachineFactory, MemberMachine};
+use crate::cluster::machines::{AllocatorMachine, MemberMachine, StateMachineFactory};
 
 /// Fault that is built into a policy, to test that checkers detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@
 use suimon_quantity::Time;
 use suimon_sim_kernel::SECOND_NS;
 
-use crate::cluster::control::ClusterModel;
+use crate::cluster::cluster_model::ClusterModel;
 use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
-use crate::cluster::host::{NodeState, PendingRequest, RequestPurpose, Session};
 use crate::cluster::keyspace::{Entry, Key, Keys, Request, Response};
 use crate::cluster::network::CONNECTION_TIMEOUT_NS;
+use crate::cluster::node_state::{NodeState, PendingRequest, RequestPurpose, Session};
 
 /// Time in ns without messages on a watch after which it is restarted at the next member: three
 /// unanswered probes at intervals of 1 s.
@@ -31,7 +31,13 @@ impl ClusterModel {
 
     /// Starts or restarts the daemon of a node. Has no effect if the node has been restarted again
     /// since (`epoch`).
-    pub(crate) fn start_daemon(&mut self, now: Time, node: u32, epoch: u32, model: &mut dyn DiskModel) {
+    pub(crate) fn start_daemon(
+        &mut self,
+        now: Time,
+        node: u32,
+        epoch: u32,
+        model: &mut dyn DiskModel,
+    ) {
         let host = &mut self.node_states[node as usize];
         if host.epoch != epoch {
             return;
@@ -97,7 +103,9 @@ impl ClusterModel {
             self.go_on(now, node);
         }
         let has_sync = |host: &NodeState| {
-            host.pending_requests.iter().any(|request| matches!(request.purpose, RequestPurpose::Sync))
+            host.pending_requests
+                .iter()
+                .any(|request| matches!(request.purpose, RequestPurpose::Sync))
         };
         let host = self.node_state(node);
         if host.requires_sync && !has_sync(host) {
@@ -166,11 +174,15 @@ impl ClusterModel {
             (RequestPurpose::CreateSession | RequestPurpose::KeepAlive, answer) => {
                 self.handle_session_change(now, node, &answer, model);
             }
-            (RequestPurpose::Sync, Response::Entries(entries)) => self.sync(now, node, entries, model),
+            (RequestPurpose::Sync, Response::Entries(entries)) => {
+                self.sync(now, node, entries, model)
+            }
             (RequestPurpose::ReadRecords(participant, term), Response::Entries(entries)) => {
                 self.take_leadership(now, (node, participant), term, entries, model);
             }
-            (RequestPurpose::Report(participant), _) => self.send_next_report(now, (node, participant)),
+            (RequestPurpose::Report(participant), _) => {
+                self.send_next_report(now, (node, participant))
+            }
             (RequestPurpose::WriteGrants(participant, term), answer) => {
                 let is_written = matches!(answer, Response::Committed(_));
                 self.handle_grants_written(now, (node, participant), term, is_written, model);
@@ -184,8 +196,12 @@ impl ClusterModel {
                     model,
                 );
             }
-            (RequestPurpose::Campaign(participant), _) => self.handle_not_elected((node, participant)),
-            (RequestPurpose::Resign(participant, term), _) => self.handle_resigned((node, participant), term),
+            (RequestPurpose::Campaign(participant), _) => {
+                self.handle_not_elected((node, participant))
+            }
+            (RequestPurpose::Resign(participant, term), _) => {
+                self.handle_resigned((node, participant), term)
+            }
             (RequestPurpose::Sync | RequestPurpose::ReadRecords(..), _) => {}
         }
     }
@@ -208,7 +224,9 @@ impl ClusterModel {
                 self.read_records(now, (node, participant), term);
             }
             RequestPurpose::Resign(participant, _) => self.retry_resignation((node, participant)),
-            RequestPurpose::CreateSession | RequestPurpose::KeepAlive => self.node_state(node).session.requested_at = None,
+            RequestPurpose::CreateSession | RequestPurpose::KeepAlive => {
+                self.node_state(node).session.requested_at = None
+            }
             RequestPurpose::Sync => self.node_state(node).requires_sync = true,
         }
     }
@@ -242,8 +260,12 @@ impl ClusterModel {
         model: &mut dyn DiskModel,
     ) {
         // Every store is reported, also one without a leader.
-        let stores: Vec<u32> =
-            self.node_state(node).participants.iter().map(|participant| participant.store).collect();
+        let stores: Vec<u32> = self
+            .node_state(node)
+            .participants
+            .iter()
+            .map(|participant| participant.store)
+            .collect();
         for store in stores {
             let leader_entry = entries.iter().find(|(key, _)| *key == Key::Leader(store));
             let entry = leader_entry.map(|(_, entry)| entry.clone());

@@ -166,7 +166,8 @@ impl Etcd {
         let (write, after) = (self.spec.write_us, self.spec.sync_us + 2 * self.spec.peer_us);
         for entry in &mut self.log {
             self.busy = Time::from_ns(self.busy.as_ns() + write * 1000);
-            entry.completes_at = entry.completes_at.min(Time::from_ns(self.busy.as_ns() + after * 1000));
+            entry.completes_at =
+                entry.completes_at.min(Time::from_ns(self.busy.as_ns() + after * 1000));
         }
         self.log.iter().map(|entry| entry.completes_at).collect()
     }
@@ -263,8 +264,9 @@ mod tests {
         count += completed_calls(&mut etcd, 1_001_000).len();
         assert_eq!(count, 30_000, "a second");
         // The queue is bounded.
-        let accepted =
-            (0..).take_while(|call| etcd.receive_request(time_at_us(1_001_000), 0, *call).is_some()).count();
+        let accepted = (0..)
+            .take_while(|call| etcd.receive_request(time_at_us(1_001_000), 0, *call).is_some())
+            .count();
         assert_eq!(accepted, BEHIND_MAX);
     }
 
@@ -272,7 +274,10 @@ mod tests {
     fn requests_of_a_slowdown_are_completed_soon_after_its_end() {
         let mut etcd = etcd(1);
         etcd.slow_down(time_at_us(1_000_000), 100_000);
-        let last = (0..100).map(|call| etcd.receive_request(time_at_us(0), 0, call).unwrap()).max().unwrap();
+        let last = (0..100)
+            .map(|call| etcd.receive_request(time_at_us(0), 0, call).unwrap())
+            .max()
+            .unwrap();
         assert!(last > time_at_us(3_000_000), "{last}");
         assert_eq!(
             completed_calls(&mut etcd, 1_000_000).len(),
@@ -321,7 +326,8 @@ mod tests {
         );
         etcd.set_member_up(time_at_us(2_000_000), 2, true);
         assert!(
-            etcd.elect(time_at_us(3_000_000)).0 && etcd.receive_request(time_at_us(3_000_000), 1, 1).is_some()
+            etcd.elect(time_at_us(3_000_000)).0
+                && etcd.receive_request(time_at_us(3_000_000), 1, 1).is_some()
         );
         // A leader that regains its majority before an election continues with its log.
         etcd.set_partitions(time_at_us(4_000_000), |member| member);

@@ -42,7 +42,14 @@ pub(crate) enum ClusterFact {
     ReportCreated { node: u32, store: u32, incarnation: u64, number: u64 },
     /// A node received a grant that is based on a report. `grant` is its term and number; its lease
     /// is valid until `until_ns`, 0 for none.
-    GrantReceived { node: u32, store: u32, incarnation: u64, number: u64, grant: (u64, u64), until_ns: u64 },
+    GrantReceived {
+        node: u32,
+        store: u32,
+        incarnation: u64,
+        number: u64,
+        grant: (u64, u64),
+        until_ns: u64,
+    },
     /// A node became leader of a store.
     LeadershipBegan { node: u32, store: u32, term: u64 },
     /// A node ceased to lead a store.
@@ -123,7 +130,8 @@ impl TraceFact for ClusterFact {
             Self::GrantReceived { node, store, incarnation, number, grant, until_ns } => {
                 vec![node.into(), store.into(), incarnation, number, grant.0, grant.1, until_ns]
             }
-            Self::LeadershipBegan { node, store, term } | Self::LeadershipEnded { node, store, term } => {
+            Self::LeadershipBegan { node, store, term }
+            | Self::LeadershipEnded { node, store, term } => {
                 vec![node.into(), store.into(), term]
             }
             Self::GrantsWritten { store, term, grants } => vec![store.into(), term, grants.into()],

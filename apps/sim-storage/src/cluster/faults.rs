@@ -3,7 +3,7 @@
 use suimon_quantity::Time;
 use suimon_sim_kernel::{RandomStream, SECOND_NS};
 
-use crate::cluster::control::ClusterModel;
+use crate::cluster::cluster_model::ClusterModel;
 use crate::cluster::event::{ControlEvent, DiskModel};
 use crate::cluster::facts::{ClusterFact, NodeLimit};
 use crate::cluster::network::{Direction, NetworkSpec};
@@ -171,12 +171,20 @@ pub(crate) fn draw_fault(
         5 => Fault::MessagesLost { nodes: vec![node], members: (0..members).collect(), directions },
         6 => {
             let node_count = random.draw_in_range(1, nodes.into()) as u32;
-            Fault::MessagesLost { nodes: (0..node_count).collect(), members: vec![member], directions }
+            Fault::MessagesLost {
+                nodes: (0..node_count).collect(),
+                members: vec![member],
+                directions,
+            }
         }
         7 => {
             let lost_permille = random.draw_in_range(10, 400);
             let jitter_us = random.draw_in_range(100, 500_000);
-            Fault::BadNetwork(NetworkSpec { delay_us: 200, jitter_us, loss_permille: lost_permille })
+            Fault::BadNetwork(NetworkSpec {
+                delay_us: 200,
+                jitter_us,
+                loss_permille: lost_permille,
+            })
         }
         8 => Fault::Freeze { node },
         9 => Fault::Restart { node },

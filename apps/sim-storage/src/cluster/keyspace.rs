@@ -174,7 +174,8 @@ impl Keyspace {
     fn change(&mut self, change: Change, changed: &mut Vec<KeyChange>) {
         let (key, entry) = match change {
             Change::Put(key, value, lease) => {
-                let created = self.entries.get(&key).map_or(self.revision, |entry| entry.create_revision);
+                let created =
+                    self.entries.get(&key).map_or(self.revision, |entry| entry.create_revision);
                 (key, Some(Entry { value, create_revision: created, lease }))
             }
             Change::Remove(key) => (key, None),
@@ -232,11 +233,16 @@ mod tests {
             let put_leader = Change::Put(Key::Leader(7), Value::Leader(node, 1), Some(lease));
             Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put_leader])
         };
-        let Response::Committed(term) = execute(&mut keys, 0, elect(1, first_lease)) else { panic!() };
+        let Response::Committed(term) = execute(&mut keys, 0, elect(1, first_lease)) else {
+            panic!()
+        };
         assert!(matches!(execute(&mut keys, 0, elect(2, second_lease)), Response::ConditionFailed));
         let fenced = |term| {
             let put_grant = Change::Put(Key::Grant(7, 1), Value::Leader(0, 1), None);
-            Request::Commit(Some(Condition::CreatedAtRevision(Key::Leader(7), term)), vec![put_grant])
+            Request::Commit(
+                Some(Condition::CreatedAtRevision(Key::Leader(7), term)),
+                vec![put_grant],
+            )
         };
         assert!(matches!(execute(&mut keys, 1, fenced(term)), Response::Committed(_)));
         assert!(matches!(

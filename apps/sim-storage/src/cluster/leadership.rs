@@ -14,11 +14,11 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::cluster::control::ClusterModel;
+use crate::cluster::cluster_model::ClusterModel;
 use crate::cluster::event::{DiskModel, MachineKind};
 use crate::cluster::facts::{ClusterFact, StoreNotice};
-use crate::cluster::host::RequestPurpose;
 use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
+use crate::cluster::node_state::RequestPurpose;
 use crate::cluster::participant::{Leadership, ParticipantId};
 
 /// Largest number of changes in a transaction. etcd accepts 128 operations, of which one is the
@@ -123,7 +123,8 @@ impl ClusterModel {
         participant.leader = leader;
         let own_term =
             leader.filter(|(node, start, _)| (*node, *start) == own_start).map(|leader| leader.2);
-        if let Leadership::ReadingRecords(term) | Leadership::Leading(term) = participant.leadership {
+        if let Leadership::ReadingRecords(term) | Leadership::Leading(term) = participant.leadership
+        {
             if own_term != Some(term) {
                 self.lose_leadership(now, participant_id, model);
             }
@@ -249,7 +250,9 @@ impl ClusterModel {
                     let participant = self.participant(participant_id);
                     while !changes.is_empty() {
                         let remaining = changes.split_off(changes.len().min(CHANGES_MAX));
-                        participant.pending_writes.push_back(std::mem::replace(&mut changes, remaining));
+                        participant
+                            .pending_writes
+                            .push_back(std::mem::replace(&mut changes, remaining));
                     }
                     self.write_next(now, participant_id, term.0);
                 }
@@ -271,7 +274,12 @@ impl ClusterModel {
         let condition = Condition::CreatedAtRevision(Key::Leader(participant.store), term);
         let Some(changes) = participant.pending_writes.pop_front() else { return false };
         let request = Request::Commit(Some(condition), changes);
-        self.send_request(now, participant_id.0, request, RequestPurpose::WriteGrants(participant_id.1, term));
+        self.send_request(
+            now,
+            participant_id.0,
+            request,
+            RequestPurpose::WriteGrants(participant_id.1, term),
+        );
         true
     }
 
@@ -290,7 +298,8 @@ impl ClusterModel {
             return;
         }
         self.participant(participant_id).pending_writes.clear();
-        let event = if is_written { AllocatorEvent::GrantsWritten } else { AllocatorEvent::WriteFailed };
+        let event =
+            if is_written { AllocatorEvent::GrantsWritten } else { AllocatorEvent::WriteFailed };
         self.pass_to_allocator(now, participant_id, &event, model);
     }
 

@@ -104,7 +104,12 @@ impl ClusterMinimumChecker {
         Self {
             disks: vec![UnmetDemand::default(); locations.disk_locations.len()],
             refused: vec![0; locations.capacities.len()],
-            room: locations.capacities.iter().zip(&locations.nodes_per_store).map(available).collect(),
+            room: locations
+                .capacities
+                .iter()
+                .zip(&locations.nodes_per_store)
+                .map(available)
+                .collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
             // At the start, the cluster elects leaders.
@@ -399,8 +404,9 @@ impl<F: AsDiskFact> Checker<F> for UnusedCapacityChecker {
             }
             None => {}
         }
-        if let Some(ClusterFact::Disturbed { until_ns } | ClusterFact::NodePaused { until_ns, .. }) =
-            fact.as_cluster_fact()
+        if let Some(
+            ClusterFact::Disturbed { until_ns } | ClusterFact::NodePaused { until_ns, .. },
+        ) = fact.as_cluster_fact()
         {
             self.disturb(until_ns + self.locations.recovery_ns);
         }

@@ -8,11 +8,11 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::cluster::control::ClusterModel;
+use crate::cluster::cluster_model::ClusterModel;
 use crate::cluster::event::{ControlEvent, DiskModel, MachineKind};
 use crate::cluster::facts::{ClusterFact, NodeLimit, NodeNotice};
-use crate::cluster::host::RequestPurpose;
 use crate::cluster::keyspace::{Change, Entry, Key, Request, Value};
+use crate::cluster::node_state::RequestPurpose;
 use crate::cluster::participant::{Participant, ParticipantId};
 
 impl ClusterModel {
@@ -34,7 +34,9 @@ impl ClusterModel {
         model: &mut dyn DiskModel,
     ) {
         let (Key::Leader(store) | Key::Report(store, _) | Key::Grant(store, _)) = key;
-        let Some(participant) = self.node_states[node as usize].participant_index(store) else { return };
+        let Some(participant) = self.node_states[node as usize].participant_index(store) else {
+            return;
+        };
         let participant_id = (node, participant);
         match (key, entry.map(|entry| (entry.value, entry.create_revision))) {
             (Key::Leader(_), Some((Value::Leader(leader_node, incarnation), created))) => {
@@ -83,7 +85,11 @@ impl ClusterModel {
         }
     }
 
-    pub(crate) fn schedule_deadline(&mut self, participant_id: ParticipantId, machine: MachineKind) {
+    pub(crate) fn schedule_deadline(
+        &mut self,
+        participant_id: ParticipantId,
+        machine: MachineKind,
+    ) {
         let clock = self.node_states[participant_id.0 as usize].clock;
         let participant = self.participant(participant_id);
         let due = match machine {
@@ -157,7 +163,8 @@ impl ClusterModel {
                     let time_ns = |part: Option<(u64, Time)>| {
                         part.map_or((0, 0), |(iops, time)| (iops, clock.run_time(time).as_ns()))
                     };
-                    let (leased, late) = (time_ns(cap.leased_iops_until), time_ns(cap.next_iops_from));
+                    let (leased, late) =
+                        (time_ns(cap.leased_iops_until), time_ns(cap.next_iops_from));
                     let limit = NodeLimit {
                         leased_iops: leased.0,
                         leased_until_ns: leased.1,

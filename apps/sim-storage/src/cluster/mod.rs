@@ -15,19 +15,19 @@
 //! are reported as the final state instead of individually.
 
 mod clock;
+mod cluster_model;
 mod connection;
-mod control;
 mod etcd;
 mod event;
 mod facts;
 mod faults;
-mod host;
 mod keyspace;
 mod leadership;
 mod liveness_checkers;
 mod machines;
 mod member;
 mod network;
+mod node_state;
 mod participant;
 mod safety_checkers;
 mod spec;
@@ -36,11 +36,13 @@ mod spec;
 pub(crate) mod broken_machines;
 
 pub(crate) use clock::Clock;
-pub(crate) use control::{ClusterModel, Topology};
+pub(crate) use cluster_model::{ClusterModel, Topology};
 pub(crate) use event::{ControlEvent, DiskModel, TICK_NS};
 pub(crate) use facts::{AsClusterFact, ClusterFact, NodeLimit, StoreNotice};
 pub(crate) use faults::{Fault, draw_fault};
-pub(crate) use liveness_checkers::{AsDiskFact, DiskFact, CheckerParameters, ClusterMinimumChecker, UnusedCapacityChecker};
-pub(crate) use machines::{StateMachineFactory, ProductionFactory};
+pub(crate) use liveness_checkers::{
+    AsDiskFact, CheckerParameters, ClusterMinimumChecker, DiskFact, UnusedCapacityChecker,
+};
+pub(crate) use machines::{ProductionFactory, StateMachineFactory};
 pub(crate) use safety_checkers::{CapacityChecker, LeaseChecker};
 pub(crate) use spec::ClusterSpec;

@@ -65,7 +65,9 @@ impl StoreLimits {
 
 impl<F: AsClusterFact> Checker<F> for CapacityChecker {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
-        let Some(ClusterFact::LimitSet { node, store, to: limit }) = fact.as_cluster_fact() else { return };
+        let Some(ClusterFact::LimitSet { node, store, to: limit }) = fact.as_cluster_fact() else {
+            return;
+        };
         let store_limits = &mut self.stores[*store as usize];
         store_limits.pass(*store, now.as_ns(), complaints);
         let before = store_limits.limits.insert(*node, *limit);
@@ -129,7 +131,14 @@ impl<F: AsClusterFact> Checker<F> for LeaseChecker {
                 }
                 made_grants.push_back(((*incarnation, *number), now.as_ns()));
             }
-            Some(ClusterFact::GrantReceived { node, store, incarnation, number, grant, until_ns }) => {
+            Some(ClusterFact::GrantReceived {
+                node,
+                store,
+                incarnation,
+                number,
+                grant,
+                until_ns,
+            }) => {
                 let key = (*node, *store);
                 let last = self.taken.insert(key, (*incarnation, *grant));
                 if last.is_some_and(|(start, before)| start == *incarnation && before >= *grant) {

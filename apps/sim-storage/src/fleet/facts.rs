@@ -45,7 +45,9 @@ impl TraceFact for Fact {
             Self::Cluster(fact) => fact.values(),
             Self::Disk(DiskFact::Limits { disk, min_iops, .. }) => vec![disk.into(), min_iops],
             Self::Disk(DiskFact::Demand { disk, iops }) => vec![disk.into(), iops],
-            Self::Disk(DiskFact::OperationsCompleted { disk, operations }) => vec![disk.into(), operations],
+            Self::Disk(DiskFact::OperationsCompleted { disk, operations }) => {
+                vec![disk.into(), operations]
+            }
             Self::Disk(DiskFact::NodeLimitWaitChanged { node, store, is_so: is_waiting }) => {
                 vec![node.into(), store.into(), is_waiting.into()]
             }

@@ -7,7 +7,7 @@
 //!   summarises them.
 
 mod facts;
-mod pool;
+mod node_store_disks;
 mod random_interventions;
 mod run;
 mod spec;

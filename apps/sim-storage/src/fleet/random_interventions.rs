@@ -4,7 +4,7 @@ use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_sim_kernel::{RandomStream, SECOND_NS};
 
 use crate::cluster::{Fault, draw_fault};
-use crate::fleet::pool::FluidDisk;
+use crate::fleet::node_store_disks::FluidDisk;
 use crate::fleet::spec::FleetScenario;
 
 /// External event of a run.
@@ -58,8 +58,11 @@ pub(crate) fn draw_all(
     let spec = &scenario.disks;
     let mut disks = Vec::with_capacity(locations.len());
     for (_, store) in locations {
-        let requested =
-            if random.draw_chance(spec.minimum_percent) { random.draw_in_range(1, 2 * fair) } else { 0 };
+        let requested = if random.draw_chance(spec.minimum_percent) {
+            random.draw_in_range(1, 2 * fair)
+        } else {
+            0
+        };
         let min = available.take(*store, 0, requested);
         let has_max = random.draw_chance(spec.maximum_percent);
         let max = has_max.then(|| min + random.draw_in_range(fair / 2, 4 * fair).max(1));

@@ -4,12 +4,13 @@ use anyhow::Result;
 use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
-    Checker, InvalidKeys, Observer, Options, RandomStream, SECOND_NS, Scenario, ScenarioResult, Trace,
+    Checker, InvalidKeys, Observer, Options, RandomStream, SECOND_NS, Scenario, ScenarioResult,
+    Trace,
 };
 
 use crate::cluster::{
-    CapacityChecker, Clock, ClusterModel, CheckerParameters, LeaseChecker, StateMachineFactory, ClusterMinimumChecker, ProductionFactory, UnusedCapacityChecker, TICK_NS,
-    Topology,
+    CapacityChecker, CheckerParameters, Clock, ClusterMinimumChecker, ClusterModel, LeaseChecker,
+    ProductionFactory, StateMachineFactory, TICK_NS, Topology, UnusedCapacityChecker,
 };
 use crate::fleet::facts::Fact;
 use crate::fleet::random_interventions::draw_all;

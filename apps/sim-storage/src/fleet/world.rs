@@ -6,7 +6,7 @@ use suimon_sim_kernel::{EventQueue, Observer, RandomStream};
 
 use crate::cluster::{ClusterModel, ControlEvent, DiskFact, DiskModel, NodeLimit};
 use crate::fleet::facts::Fact;
-use crate::fleet::pool::{FluidDisk, NodeStoreDisks};
+use crate::fleet::node_store_disks::{FluidDisk, NodeStoreDisks};
 use crate::fleet::random_interventions::{Intervention, next_demand};
 use crate::fleet::spec::FleetScenario;
 
@@ -114,7 +114,8 @@ impl<'s> World<'s> {
         for (disk, disk_spec) in (0..).zip(disks) {
             agenda.schedule(Time::ZERO, Event::DemandChange { disk });
             let max_iops = disk_spec.max_iops.unwrap_or(u64::MAX);
-            let fact = Fact::Disk(DiskFact::Limits { disk, min_iops: disk_spec.min_iops, max_iops });
+            let fact =
+                Fact::Disk(DiskFact::Limits { disk, min_iops: disk_spec.min_iops, max_iops });
             observer.record(Time::ZERO, &fact);
         }
         let per_pool = scenario.disks_per_store;

@@ -26,7 +26,7 @@ use serde::Deserialize;
 use suimon_quantity::Time;
 use suimon_sim_kernel::RandomStream;
 
-use crate::storage::drive::{Drive, DriveSpec, DriveRequest};
+use crate::storage::drive::{Drive, DriveRequest, DriveSpec};
 
 /// Parameters of an array of drives.
 #[derive(Clone, Debug, Deserialize)]

@@ -96,7 +96,8 @@ fn the_rate_rises_with_the_queue_depth_until_all_drives_are_saturated() {
     let expected = 10.0 * 1000.0 / (8.5 + 4.17 + 0.041);
     assert!(rates[1] > 3.0 * rates[0], "{rates:?}");
     assert!(rates[3] > 0.9 * expected && rates[4] < 1.02 * expected, "{rates:?} of {expected}");
-    let looked_ahead = ArraySpec { drive: DriveSpec { reorder_window: 16, ..spec().drive }, ..spec() };
+    let looked_ahead =
+        ArraySpec { drive: DriveSpec { reorder_window: 16, ..spec().drive }, ..spec() };
     let nearest = rate(looked_ahead, 256, 4096, false, &mut random_offsets(4096));
     assert!(nearest > 1.3 * rates[4], "{nearest} of {rates:?}: the nearest first");
 }

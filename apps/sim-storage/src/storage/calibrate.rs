@@ -30,7 +30,15 @@ pub struct CalibrationResult {
 
 impl fmt::Display for CalibrationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { parameter, best_value: value, scenario_value: current, iops, target_iops, iops_low, iops_high } = self;
+        let Self {
+            parameter,
+            best_value: value,
+            scenario_value: current,
+            iops,
+            target_iops,
+            iops_low,
+            iops_high,
+        } = self;
         write!(
             f,
             "{parameter}: {value} (scenario: {current}): {iops} operations of 8 KB per second, \

@@ -9,7 +9,7 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, SECOND_NS, Violations};
 use suimon_storage_qos::Limits;
 
-use crate::cluster::{Clock, ClusterFact, CheckerParameters, NodeLimit};
+use crate::cluster::{CheckerParameters, Clock, ClusterFact, NodeLimit};
 use crate::storage::facts::Fact;
 
 /// Tolerance of a maximum, as time in ns: over any window, a disk may exceed its maximum by the
@@ -118,7 +118,8 @@ impl LimitedNode {
     /// Adds the operations that the limit permitted up to the time `now` in ns.
     fn pass(&mut self, now: u64) {
         while self.at < now {
-            let until = self.to.next_change_after(self.at).map_or(now, |change_at| change_at.min(now));
+            let until =
+                self.to.next_change_after(self.at).map_or(now, |change_at| change_at.min(now));
             self.carried += i128::from(self.to.iops_at(self.at)) * i128::from(until - self.at);
             self.at = until;
         }
@@ -129,8 +130,9 @@ impl NodeLimitChecker {
     pub(crate) fn new(locations: &CheckerParameters) -> Self {
         let max_capacity =
             i128::from(locations.capacities.iter().copied().max().unwrap_or_default());
-        let requests =
-            i128::from(locations.request_cost_max) * locations.disk_locations.len() as i128 * i128::from(SECOND_NS);
+        let requests = i128::from(locations.request_cost_max)
+            * locations.disk_locations.len() as i128
+            * i128::from(SECOND_NS);
         let disks = locations.disk_locations.iter().map(|(node, _)| *node).collect();
         Self {
             disks,

@@ -5,13 +5,19 @@ use suimon_quantity::{DiskId, Time, TimedRateLimit};
 use suimon_storage_qos::ConfigStep;
 
 use crate::cluster::{DiskModel, NodeLimit};
-use crate::storage::node::NodeStore;
+use crate::storage::node_store::NodeStore;
 
 /// Nodes of a run, as the cluster accesses them. All use the same store.
 pub(crate) struct SharedStore<'n>(pub(crate) &'n mut [NodeStore]);
 
 impl DiskModel for SharedStore<'_> {
-    fn append_loads(&mut self, now: Time, node: u32, _store: u32, loads: &mut Vec<DiskLoad>) -> u64 {
+    fn append_loads(
+        &mut self,
+        now: Time,
+        node: u32,
+        _store: u32,
+        loads: &mut Vec<DiskLoad>,
+    ) -> u64 {
         let node_state = &mut self.0[node as usize];
         let Some(mut shared) = node_state.shared.take() else { return 0 };
         let completed = shared.disks().filter_map(|disk| {

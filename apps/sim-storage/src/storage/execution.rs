@@ -113,7 +113,8 @@ impl World {
         for (number, node) in (0..).zip(&mut self.nodes) {
             let is_waiting = node.is_waiting_for_node_limit();
             if std::mem::replace(&mut node.is_reported_waiting, is_waiting) != is_waiting {
-                self.observer.record(now, &Fact::NodeLimitWaitChanged { node: number, is_so: is_waiting });
+                self.observer
+                    .record(now, &Fact::NodeLimitWaitChanged { node: number, is_so: is_waiting });
             }
         }
     }

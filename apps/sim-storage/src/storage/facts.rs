@@ -104,7 +104,9 @@ impl TraceFact for Fact {
             Self::Disturbed { until_ns } => vec![until_ns],
             Self::DeadlineInPast { node, by_ns } => vec![node.into(), by_ns],
             Self::Notified { node, .. } => vec![node.into()],
-            Self::NodeLimitWaitChanged { node, is_so: is_waiting } => vec![node.into(), is_waiting.into()],
+            Self::NodeLimitWaitChanged { node, is_so: is_waiting } => {
+                vec![node.into(), is_waiting.into()]
+            }
             Self::Cluster(fact) => fact.values(),
         }
     }

@@ -48,7 +48,9 @@ impl Ledger {
 
     /// Records a fact of the cluster, if it is a rejection of minimums.
     pub(crate) fn observe(&mut self, at_ns: u64, cluster_fact: &ClusterFact) {
-        if let ClusterFact::StoreNotified { what: StoreNotice::ReservationRefused, node, .. } = cluster_fact {
+        if let ClusterFact::StoreNotified { what: StoreNotice::ReservationRefused, node, .. } =
+            cluster_fact
+        {
             self.rejections.push((at_ns, *node));
         }
     }

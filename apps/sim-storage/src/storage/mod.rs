@@ -23,10 +23,10 @@ mod execution;
 mod facts;
 mod intervention;
 mod ledger;
-mod node;
+mod node_store;
 mod random_interventions;
 mod run;
-mod shared;
+mod shared_store_state;
 mod spec;
 mod world;
 

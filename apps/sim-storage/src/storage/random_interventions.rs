@@ -42,7 +42,8 @@ pub(crate) fn draw_all(
     // The order by time makes rejections independent of the order of drawing.
     interventions.sort_by_key(|(time, _)| *time);
     if let Some(cluster) = &scenario.cluster {
-        let promisable = capacity * cluster.declared_capacity_percent / 100 * GUARANTEED_PERCENT_MAX / 100;
+        let promisable =
+            capacity * cluster.declared_capacity_percent / 100 * GUARANTEED_PERCENT_MAX / 100;
         let floors = Parameters::default().base_reservation_iops * scenario.node.len() as u64;
         fit(&mut interventions, disks as usize, promisable.saturating_sub(floors));
     }
@@ -71,7 +72,8 @@ fn change(random: &mut RandomStream, disks: u64, spec: &SwarmSpec) -> Interventi
         return Intervention::Demand { disk, all: random.draw_chance(50) };
     }
     let further = random.draw_below(disks - u64::from(disk)) as u32;
-    let min = if random.draw_chance(50) { 0 } else { random.draw_in_range(1, spec.min_iops.max(1)) };
+    let min =
+        if random.draw_chance(50) { 0 } else { random.draw_in_range(1, spec.min_iops.max(1)) };
     let max = match random.draw_below(4) {
         0 | 1 => 0,
         // A maximum close to the minimum leaves the least margin to compensate for slow requests.

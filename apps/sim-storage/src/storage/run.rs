@@ -12,17 +12,19 @@ use suimon_storage_qos::{
 };
 
 use crate::cluster::{
-    CapacityChecker, ClusterSpec, ClusterModel, CheckerParameters, LeaseChecker, StateMachineFactory, ClusterMinimumChecker, ProductionFactory, UnusedCapacityChecker,
-    Topology,
+    CapacityChecker, CheckerParameters, ClusterMinimumChecker, ClusterModel, ClusterSpec,
+    LeaseChecker, ProductionFactory, StateMachineFactory, Topology, UnusedCapacityChecker,
 };
 use crate::storage::capacity::measure_capacity;
-use crate::storage::checkers::{WorkConservationChecker, MaximumChecker, MinimumChecker, DispatchOrderChecker, NodeLimitChecker};
+use crate::storage::checkers::{
+    DispatchOrderChecker, MaximumChecker, MinimumChecker, NodeLimitChecker, WorkConservationChecker,
+};
 use crate::storage::facts::Fact;
 use crate::storage::intervention::Intervention;
 use crate::storage::ledger::{Ledger, SLICE_NS};
-use crate::storage::node::{NodeStore, Scheduler};
+use crate::storage::node_store::{NodeStore, Scheduler};
 use crate::storage::random_interventions;
-use crate::storage::shared::SharedStoreState;
+use crate::storage::shared_store_state::SharedStoreState;
 use crate::storage::spec::{Expectation, NodeSpec, StorageScenario, cost};
 use crate::storage::world::World;
 

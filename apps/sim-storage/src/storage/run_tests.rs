@@ -1,11 +1,11 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::{Iops, Time, TimedRateLimit};
-use suimon_sim_kernel::{Options, ScenarioResult, FigurePurpose};
+use suimon_sim_kernel::{FigurePurpose, Options, ScenarioResult};
 use suimon_storage_qos::{ConfigStep, Limits, NextAction, StoreScheduler, StoreSpec};
 
 use crate::cluster::ProductionFactory;
-use crate::storage::node::Scheduler;
+use crate::storage::node_store::Scheduler;
 use crate::storage::run::{PolicyFactories, run, run_with};
 use crate::storage::{StorageScenario, calibrate};
 

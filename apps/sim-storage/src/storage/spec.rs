@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use suimon_quantity::Iops;
-use suimon_sim_kernel::{InvalidKeys, SECOND_NS, FigurePurpose};
+use suimon_sim_kernel::{FigurePurpose, InvalidKeys, SECOND_NS};
 use suimon_storage_qos::{Limits, Normalization, Weight};
 
 use crate::cluster::{Clock, ClusterSpec};
@@ -303,7 +303,12 @@ impl StorageScenario {
         invalid.check_range("array.drive.capacity_gb", drive.capacity_gb.into(), 1, 1_000_000);
         invalid.check_range("array.drive.reorder", drive.reorder_window.into(), 1, 1024);
         let (track, average) = (drive.seek_track_us.into(), drive.seek_average_us.into());
-        invalid.check_range("array.drive.seek_average_us", average, track, drive.seek_full_us.into());
+        invalid.check_range(
+            "array.drive.seek_average_us",
+            average,
+            track,
+            drive.seek_full_us.into(),
+        );
     }
 
     fn check_clients(&self, invalid: &mut InvalidKeys) {

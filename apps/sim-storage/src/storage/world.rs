@@ -14,7 +14,7 @@ use crate::storage::client::Client;
 use crate::storage::facts::Fact;
 use crate::storage::intervention::Intervention;
 use crate::storage::ledger::Ledger;
-use crate::storage::node::{NodeStore, OBSERVE_INTERVAL_NS};
+use crate::storage::node_store::{NodeStore, OBSERVE_INTERVAL_NS};
 use crate::storage::spec::{StorageScenario, cost};
 
 /// Time in ns from a completion to the VM's next request, in addition to the think time.
@@ -98,7 +98,12 @@ impl World {
         let disks: Vec<Disk> = clients(scenario, seed)
             .into_iter()
             .zip(placed_disks)
-            .map(|(client, placed)| Disk { node: placed.node, client, has_demand: true, outstanding: 0 })
+            .map(|(client, placed)| Disk {
+                node: placed.node,
+                client,
+                has_demand: true,
+                outstanding: 0,
+            })
             .collect();
         agenda.schedule(Time::ZERO, Event::Observe);
         for (number, (at_ns, _)) in interventions.iter().enumerate() {
@@ -263,7 +268,8 @@ impl World {
             // after 1 µs.
             deadline = now + Duration::from_micros(1);
         }
-        let late_ns = if now < self.timer_delay.0 { self.timer_delay.1 } else { self.usual_timer_delay_ns };
+        let late_ns =
+            if now < self.timer_delay.0 { self.timer_delay.1 } else { self.usual_timer_delay_ns };
         let time = deadline + Duration::from_nanos(self.timers.draw_below(late_ns + 1));
         node.last_wake_number += 1;
         node.armed_deadline = Some((deadline, node.last_wake_number));

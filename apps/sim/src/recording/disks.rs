@@ -15,8 +15,9 @@ use suimon_recording::{
     ObjectNames, RecordError, StoreInput, decode_store_initial_state, decode_store_input,
 };
 use suimon_storage_qos::{
-    ConfigStep, CompletedRequests, DiskSlot, FlowSlot, IoKind, Limits, LimitsOwner, MINIMUMS_PERCENT_MAX, NextAction,
-    SAMPLE_INTERVAL, StoreScheduler, StoreSpec, SubmitOutcome, Weight,
+    CompletedRequests, ConfigStep, DiskSlot, FlowSlot, IoKind, Limits, LimitsOwner,
+    MINIMUMS_PERCENT_MAX, NextAction, SAMPLE_INTERVAL, StoreScheduler, StoreSpec, SubmitOutcome,
+    Weight,
 };
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -146,10 +147,13 @@ impl WhatIf for DisksWhatIf {
             StoreInput::SubmitBatch { slot, sizes, .. } => {
                 sizes.into_iter().for_each(|bytes| self.arrive(time, slot, bytes));
             }
-            StoreInput::Completed { slot, requests: completed } => self.complete(time, slot, completed),
+            StoreInput::Completed { slot, requests: completed } => {
+                self.complete(time, slot, completed)
+            }
             StoreInput::NotExecuted { slot, bytes } => {
                 let operation = IoKind::Other;
-                let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: None };
+                let completed =
+                    CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: None };
                 self.complete(time, slot, completed);
             }
             StoreInput::Change(change) => {
@@ -362,7 +366,8 @@ impl<'r> Run<'r> {
             Due::Arrive { slot } => self.arrive(now, slot),
             Due::Completion { slot, operation, bytes, latency_ns } => {
                 let latency_ns = Some(latency_ns);
-                let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
+                let completed =
+                    CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
                 self.scheduler.handle_completed_requests(now, DiskSlot(slot), completed);
                 if let Some(replayed) = self.replayed.get_mut(&slot) {
                     replayed.latencies_ns.push(now.as_ns());

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Record, verify_block_body, decode_block_header, check_file_header, decode_records,
+    BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Record, check_file_header, decode_block_header,
+    decode_records, verify_block_body,
 };
 
 /// Recording that is read block by block.

@@ -8,8 +8,8 @@ use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    Difference, LossReason, ObjectNames, PolicyKind, PolicyReplay, Record, RecordError, RecordingSource,
-    StreamId, begin, decode_json,
+    Difference, LossReason, ObjectNames, PolicyKind, PolicyReplay, Record, RecordError,
+    RecordingSource, StreamId, begin, decode_json,
 };
 
 use crate::recording::names::{add_names, store_name};
@@ -79,7 +79,9 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
         let at_offset = |fault: RecordError| fault.at_offset(offset);
         match record {
             Record::Origin(text) => replay.source = decode_json(text).map_err(at_offset)?,
-            Record::Names(text) => add_names(&mut replay.names, decode_json(text).map_err(at_offset)?),
+            Record::Names(text) => {
+                add_names(&mut replay.names, decode_json(text).map_err(at_offset)?)
+            }
             Record::Begin { stream, at: time, kind, name, initial_state } => {
                 if streams.contains_key(&stream) {
                     return Err(at_offset(RecordError::DuplicateBegin(stream.0)).into());

@@ -9,13 +9,14 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::{Direction, DiskId, Iops, PortId, QueueId, Time, WorkerId};
 use suimon_recording::{
-    MemberInitialState, Recorded, RecordingSource, RecordSink, StreamId, encode_origin, encode_block,
-    file_header,
+    MemberInitialState, RecordSink, Recorded, RecordingSource, StreamId, encode_block,
+    encode_origin, file_header,
 };
 use suimon_sim_kernel::{RandomStream, SECOND_NS};
 use suimon_storage_qos::{
-    Borrower, Capacity as Declared, CompletedRequests, Completion, DiskSlot, IoKind, Limits, LimitsSource,
-    NextAction, Normalization, Proposal, Store, StoreScheduler, StoreSpec, SubmitOutcome,
+    Borrower, Capacity as Declared, CompletedRequests, Completion, DiskSlot, IoKind, Limits,
+    LimitsSource, NextAction, Normalization, Proposal, Store, StoreScheduler, StoreSpec,
+    SubmitOutcome,
 };
 use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, Timer};
 use suimon_teaming::{
@@ -221,8 +222,12 @@ fn cluster(sink: &Arc<dyn RecordSink>, turns: u64) {
     let mut random = RandomStream::new(7, "cluster");
     let time = |round: u64| Time::from_ns(SECOND_NS * 300 + SECOND_NS / 4 * round);
     let (node, terms) = (NodeId(3), Parameters::default());
-    let initial_state =
-        MemberInitialState { parameters: terms, node, incarnation: 2, durable: DurableState::default() };
+    let initial_state = MemberInitialState {
+        parameters: terms,
+        node,
+        incarnation: 2,
+        durable: DurableState::default(),
+    };
     let (mut member, mut actions) =
         Recorded::<Member>::record_member(Some(sink), (time(0), "san"), initial_state);
     let mut leader = Recorded::<Allocator>::record_allocator(Some(sink), (time(0), "san"), terms);
@@ -272,7 +277,12 @@ fn cluster(sink: &Arc<dyn RecordSink>, turns: u64) {
 
 /// Returns a write of 8 KiB that completed after `latency_ns`.
 const fn completed_write(latency_ns: Option<u64>) -> CompletedRequests {
-    CompletedRequests { operation: IoKind::Write, bytes: 8192, requests: 1, latency_sum_ns: latency_ns }
+    CompletedRequests {
+        operation: IoKind::Write,
+        bytes: 8192,
+        requests: 1,
+        latency_sum_ns: latency_ns,
+    }
 }
 
 /// Runs two disks with limits on a device with a service time of 1 ms and eight requests in flight.
@@ -298,7 +308,8 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
                 let sizes = vec![8192; available as usize];
                 scheduler.submit_batch(now, slot, &sizes, slot.0).unwrap().dispatched
             } else if available == 1 {
-                let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(SubmitOutcome::Dispatch);
+                let is_going =
+                    scheduler.submit(now, slot, 8192, slot.0) == Ok(SubmitOutcome::Dispatch);
                 usize::from(is_going)
             } else {
                 0

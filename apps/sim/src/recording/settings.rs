@@ -53,7 +53,8 @@ impl FromStr for Setting {
 impl Setting {
     /// Returns true if the setting applies to this object.
     pub(crate) fn applies_to(&self, subject: SettingSubject, name: &str) -> bool {
-        self.subject == subject && self.name.as_deref().is_none_or(|setting_name| setting_name == name)
+        self.subject == subject
+            && self.name.as_deref().is_none_or(|setting_name| setting_name == name)
     }
 
     /// Returns the setting in the notation of the command line.

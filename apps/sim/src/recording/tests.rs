@@ -3,7 +3,8 @@
 
 use anyhow::Result;
 use suimon_recording::{
-    LossReason, ObjectNames, RecordingError, StreamId, encode_ended_early, encode_names, decode_records,
+    LossReason, ObjectNames, RecordingError, StreamId, decode_records, encode_ended_early,
+    encode_names,
 };
 use suimon_sim_kernel::RandomStream;
 
@@ -105,7 +106,9 @@ fn one_changed_byte_in_a_decision_is_detected() {
             }
             // With a recomputed checksum, the comparison detects the modification.
             match replayed(&file(&changed)) {
-                Ok(replay) => assert!(!replay.matches_recording(), "block {index}, byte {position}"),
+                Ok(replay) => {
+                    assert!(!replay.matches_recording(), "block {index}, byte {position}")
+                }
                 Err(error) => assert!(error.is::<RecordingError>(), "{error}"),
             }
             found_count += 1;

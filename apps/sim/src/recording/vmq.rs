@@ -58,7 +58,8 @@ fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
             }
             "parking" => spec.parking = setting.value()?,
             "high_percent" => {
-                spec.water_marks.high = Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));
+                spec.water_marks.high =
+                    Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));
             }
             _ => {
                 return setting.unknown_setting_error(

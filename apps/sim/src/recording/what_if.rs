@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    LossReason, ObjectNames, PolicyKind, Record, RecordError, RecordingSource, StreamId, decode_json,
+    LossReason, ObjectNames, PolicyKind, Record, RecordError, RecordingSource, StreamId,
+    decode_json,
 };
 use suimon_sim_kernel::align_columns;
 
@@ -155,7 +156,8 @@ impl WhatIfReport {
         for WhatIfResult { policy, name, rows, notes } in &self.policies {
             let head = [format!("{policy} {name}"), "RECORDED".to_owned(), "WHAT IF".to_owned()];
             let mut table = vec![head.to_vec()];
-            let row = |row: &Row| vec![row.figure.clone(), row.recorded.clone(), row.what_if.clone()];
+            let row =
+                |row: &Row| vec![row.figure.clone(), row.recorded.clone(), row.what_if.clone()];
             table.extend(rows.iter().map(row));
             let _ = write!(text, "\n{}", align_columns(&table));
             for note in notes {

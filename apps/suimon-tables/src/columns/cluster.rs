@@ -85,7 +85,12 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
     columns: &[
         text_column("STORE", "", "Store. `store` of the element of `stores` in JSON."),
         text_column("NODE", "node", "Name of the node in the cluster."),
-        number_column("LEASED", "leased_iops", UNIT_IOPS, "IOPS that the node may use while its lease lasts."),
+        number_column(
+            "LEASED",
+            "leased_iops",
+            UNIT_IOPS,
+            "IOPS that the node may use while its lease lasts.",
+        ),
         number_column(
             "RESERVED",
             "reserved_iops",
@@ -105,8 +110,18 @@ pub(crate) const CLUSTER_HEARTBEATS: Columns = Columns {
         text_column("STORE", "", "Store. `store` of the element of `stores` in JSON."),
         text_column("HEARTBEAT OF", "node", "Node that wrote the heartbeat."),
         text_column("CLUSTER", "cluster", "Cluster of that node."),
-        number_column("IOPS", "delivered_iops", UNIT_IOPS, "Delivered IOPS of its disks on the store."),
-        number_column("RESERVED", "reserved_iops", UNIT_IOPS, "IOPS that are reserved for that node."),
+        number_column(
+            "IOPS",
+            "delivered_iops",
+            UNIT_IOPS,
+            "Delivered IOPS of its disks on the store.",
+        ),
+        number_column(
+            "RESERVED",
+            "reserved_iops",
+            UNIT_IOPS,
+            "IOPS that are reserved for that node.",
+        ),
         number_column("AGE", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
         text_column(
             "REMARK",

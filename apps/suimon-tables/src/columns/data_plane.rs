@@ -69,7 +69,12 @@ pub(crate) const VMQS: Columns = Columns {
             "`dynamic`: queues are placed by load. `static`: once, by `vmq_weight`.",
         ),
         number_column("QUEUES", "queues", "", "Number of queues."),
-        number_column("IN USE", "workers[].queues", "", "Workers that own at least one of the queues."),
+        number_column(
+            "IN USE",
+            "workers[].queues",
+            "",
+            "Workers that own at least one of the queues.",
+        ),
         number_column(
             "PARKED",
             "workers[].permitted, workers[].queues",
@@ -98,7 +103,12 @@ pub(crate) const VMQ_WORKERS: Columns = Columns {
             "`in use`: owns queues of this uplink or team. `parked`: permitted, owns none. `not permitted`: the \
              VMQ configuration excludes it. `draining`: excluded, and its queues are being moved away.",
         ),
-        number_column("QUEUES", "queues", "", "Queues of this uplink or team that the worker owns."),
+        number_column(
+            "QUEUES",
+            "queues",
+            "",
+            "Queues of this uplink or team that the worker owns.",
+        ),
         number_column(
             "LOAD",
             "load_ppm",
@@ -127,7 +137,12 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
         ),
         number_column("WORKER", "worker", "", "Number of the worker that owns the queue."),
         text_column("PORT", "nic", "NIC or uplink of the queue."),
-        number_column("LOAD", "load_ppm", "ppm", "Share of the worker's time that the queue takes."),
+        number_column(
+            "LOAD",
+            "load_ppm",
+            "ppm",
+            "Share of the worker's time that the queue takes.",
+        ),
         number_column(
             "AGE",
             "age_s",
@@ -172,7 +187,11 @@ pub(crate) const WORKERS: Columns = Columns {
     json_path: "[]",
     schema: Some("ProcessorStatus"),
     columns: &[
-        text_column("ID", "id", "Number of the worker, from 0 in the order of `[host] worker_cpus`."),
+        text_column(
+            "ID",
+            "id",
+            "Number of the worker, from 0 in the order of `[host] worker_cpus`.",
+        ),
         number_column(
             "CPU",
             "cpu",

@@ -32,10 +32,19 @@ pub(crate) const SWITCHES: Columns = Columns {
     schema: Some("SwitchStatus"),
     columns: &[
         text_column("NAME", "config.name", "Name of the switch."),
-        text_column("KIND", "config.kind", "Kind of the switch: `private`, `internal` or `external`."),
+        text_column(
+            "KIND",
+            "config.kind",
+            "Kind of the switch: `private`, `internal` or `external`.",
+        ),
         text_column("UPLINK", "config.uplink", "Uplink or team of an external switch."),
         number_column("NICS", "nics", "", "Number of NICs on the switch. JSON has their names."),
-        number_column("ADDRESSES", "addresses", "", "Number of MAC addresses in the forwarding table."),
+        number_column(
+            "ADDRESSES",
+            "addresses",
+            "",
+            "Number of MAC addresses in the forwarding table.",
+        ),
         HEALTH,
     ],
 };
@@ -126,7 +135,12 @@ pub(crate) const TEAMS: Columns = Columns {
         text_column("MODE", "config.mode", "Team mode: `switch-independent`, `static` or `lacp`."),
         text_column("ALGORITHM", "config.algorithm", "Load-balancing algorithm."),
         text_column("SWITCH", "switch", "Switch that uses the team."),
-        number_column("ACTIVE", "members[].state", "", "Members in state `active`, of all members."),
+        number_column(
+            "ACTIVE",
+            "members[].state",
+            "",
+            "Members in state `active`, of all members.",
+        ),
         number_column(
             "SPEED",
             "speed_mbps",
@@ -209,7 +223,12 @@ pub(crate) const LACP_LINKS: Columns = Columns {
             "lacp.partner.system",
             "System address of the partner; `–` before the first LACPDU.",
         ),
-        number_column("PRIORITY", "lacp.partner.system_priority", "", "System priority of the partner."),
+        number_column(
+            "PRIORITY",
+            "lacp.partner.system_priority",
+            "",
+            "System priority of the partner.",
+        ),
         number_column(
             "KEY",
             "lacp.partner.key",
@@ -223,14 +242,26 @@ pub(crate) const LACP_LINKS: Columns = Columns {
             "State bits of this host (the actor), one letter per set bit: `A` activity, `T` short timeout, `G` aggregation, \
              `S` synchronization, `C` collecting, `D` distributing, `F` defaulted, `E` expired.",
         ),
-        text_column("PARTNER STATE", "lacp.partner.state", "State bits of the partner, same letters."),
+        text_column(
+            "PARTNER STATE",
+            "lacp.partner.state",
+            "State bits of the partner, same letters.",
+        ),
         text_column(
             "IN SYNC",
             "lacp.actor.state, lacp.partner.state",
             "Which ends have set the synchronization bit: `both`, `actor only`, `partner only` or `no`.",
         ),
-        text_column("COLLECTING", "lacp.collecting", "`yes` if the team accepts frames from the link."),
-        text_column("DISTRIBUTING", "lacp.distributing", "`yes` if the team may send frames on the link."),
+        text_column(
+            "COLLECTING",
+            "lacp.collecting",
+            "`yes` if the team accepts frames from the link.",
+        ),
+        text_column(
+            "DISTRIBUTING",
+            "lacp.distributing",
+            "`yes` if the team may send frames on the link.",
+        ),
         text_column("RECEIVE", "lacp.receive", "State of the Receive machine."),
         text_column("MUX", "lacp.mux", "State of the Mux machine."),
         number_column(

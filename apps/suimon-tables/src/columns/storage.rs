@@ -44,7 +44,12 @@ pub(crate) const STORES: Columns = Columns {
             "Sum of the sizes of the store's disks as guests see them, and its share of the store's size in \
              percent.",
         ),
-        number_column("IOPS", "delivered_iops", UNIT_IOPS, "Rate of completed operations in the last 5 s."),
+        number_column(
+            "IOPS",
+            "delivered_iops",
+            UNIT_IOPS,
+            "Rate of completed operations in the last 5 s.",
+        ),
         number_column(
             "CAPACITY",
             "capacity_iops",
@@ -94,13 +99,23 @@ pub(crate) const DISKS: Columns = Columns {
             "bytes",
             "Size that the guest sees; `–` while the disk is not open.",
         ),
-        number_column("ALLOCATED", "allocated_bytes", "bytes", "Space that the file takes on the store."),
+        number_column(
+            "ALLOCATED",
+            "allocated_bytes",
+            "bytes",
+            "Space that the file takes on the store.",
+        ),
         text_column(
             "QOS",
             "config.qos_policy, config.qos",
             "Name of the QoS policy, or the limits of the disk in the form of `LIMITS` of `suimon qos flows`.",
         ),
-        number_column("READ", "counters.reads.bytes", "bytes", "Bytes read since the disk was opened."),
+        number_column(
+            "READ",
+            "counters.reads.bytes",
+            "bytes",
+            "Bytes read since the disk was opened.",
+        ),
         number_column(
             "WRITTEN",
             "counters.writes.bytes",
@@ -228,8 +243,18 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
             "Guaranteed IOPS: `min_iops`, multiplied by the share of the window in which the disk had requests; as in \
              `suimon qos flows`.",
         ),
-        number_column("DEMAND", "demand_iops", UNIT_IOPS, "Demand: operations that the clients submitted."),
-        number_column("DELIVERED", "delivered_iops", UNIT_IOPS, "Delivered IOPS: completed operations."),
+        number_column(
+            "DEMAND",
+            "demand_iops",
+            UNIT_IOPS,
+            "Demand: operations that the clients submitted.",
+        ),
+        number_column(
+            "DELIVERED",
+            "delivered_iops",
+            UNIT_IOPS,
+            "Delivered IOPS: completed operations.",
+        ),
         number_column(
             "QUEUE DEPTH",
             "queue_depth_milli",
@@ -274,8 +299,18 @@ pub(crate) const QOS_POLICIES: Columns = Columns {
             "Burst rate `burst_iops`, and `burst_s`: the credit is at most (`burst_iops` − `max_iops`) × `burst_s` \
              operations.",
         ),
-        number_column("WEIGHT", "config.weight", "", "Weight for the distribution of unreserved IOPS."),
-        number_column("DISKS", "disks", "", "Number of disks with the policy. JSON has their names."),
+        number_column(
+            "WEIGHT",
+            "config.weight",
+            "",
+            "Weight for the distribution of unreserved IOPS.",
+        ),
+        number_column(
+            "DISKS",
+            "disks",
+            "",
+            "Number of disks with the policy. JSON has their names.",
+        ),
         number_column(
             "RESERVED",
             "reserved_iops",
@@ -298,8 +333,18 @@ pub(crate) const QOS_POLICY_SHARES: Columns = Columns {
     schema: Some("QosPolicyPart"),
     columns: &[
         text_column("STORE", "store", "Name of the store."),
-        number_column("MIN HERE", "min_iops", UNIT_IOPS, "Minimum of the disks of this host together."),
-        number_column("MAX HERE", "max.iops", UNIT_IOPS, "Maximum of the disks of this host together, now."),
+        number_column(
+            "MIN HERE",
+            "min_iops",
+            UNIT_IOPS,
+            "Minimum of the disks of this host together.",
+        ),
+        number_column(
+            "MAX HERE",
+            "max.iops",
+            UNIT_IOPS,
+            "Maximum of the disks of this host together, now.",
+        ),
         number_column(
             "RESERVED",
             "max.reserved_iops",
@@ -317,9 +362,19 @@ pub(crate) const WHAT_IF_STORES: Columns = Columns {
     schema: Some("StorePromises"),
     columns: &[
         text_column("STORE", "store", "Name of the store."),
-        number_column("MINIMUMS", "minimums", "", "Number of minimums; an aggregated policy counts once."),
+        number_column(
+            "MINIMUMS",
+            "minimums",
+            "",
+            "Number of minimums; an aggregated policy counts once.",
+        ),
         number_column("SUM", "minimums_iops", UNIT_IOPS, "Sum of the minimums."),
-        number_column("CAPACITY", "capacity_iops", UNIT_IOPS, "Capacity of the store; `–` if unknown."),
+        number_column(
+            "CAPACITY",
+            "capacity_iops",
+            UNIT_IOPS,
+            "Capacity of the store; `–` if unknown.",
+        ),
         number_column(
             "LARGEST SUM",
             "reservable_iops",

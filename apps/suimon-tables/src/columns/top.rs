@@ -79,7 +79,11 @@ pub(crate) const TOP_DISKS: Columns = Columns {
     columns: &[
         text_column("NAME", "name", "Name of the disk."),
         text_column("STORE", "store", "Store of the disk."),
-        text_column("STATE", "state, stale", "State, as in `suimon disk list`, without the reason."),
+        text_column(
+            "STATE",
+            "state, stale",
+            "State, as in `suimon disk list`, without the reason.",
+        ),
         number_column(
             "READS/S",
             "reads_per_s",
@@ -87,7 +91,12 @@ pub(crate) const TOP_DISKS: Columns = Columns {
             "Completed reads. These are requests of any size, not normalised.",
         ),
         number_column("READ/S", "read_bytes_per_s", "bytes/s", "Bytes read."),
-        number_column("WRITES/S", "writes_per_s", "requests/s", "Completed writes, not normalised."),
+        number_column(
+            "WRITES/S",
+            "writes_per_s",
+            "requests/s",
+            "Completed writes, not normalised.",
+        ),
         number_column("WRITTEN/S", "written_bytes_per_s", "bytes/s", "Bytes written."),
         number_column(
             "LATENCY",
@@ -103,9 +112,19 @@ pub(crate) const TOP_DISKS: Columns = Columns {
              completed: per request, if a request is at most as large as `normalization_bytes`; otherwise multiply it by \
              the operations of a request.",
         ),
-        number_column("GUARANTEED", "guaranteed_iops", UNIT_IOPS, "Guaranteed IOPS, as in `suimon qos flows`."),
+        number_column(
+            "GUARANTEED",
+            "guaranteed_iops",
+            UNIT_IOPS,
+            "Guaranteed IOPS, as in `suimon qos flows`.",
+        ),
         number_column("DEMAND", "demand_iops", UNIT_IOPS, "Demand, as in `suimon qos flows`."),
-        number_column("DELIVERED", "delivered_iops", UNIT_IOPS, "Delivered IOPS, as in `suimon qos flows`."),
+        number_column(
+            "DELIVERED",
+            "delivered_iops",
+            UNIT_IOPS,
+            "Delivered IOPS, as in `suimon qos flows`.",
+        ),
     ],
 };
 
@@ -168,7 +187,12 @@ pub(crate) const TOP_POWER: Columns = Columns {
             "effect",
             "`full`, `partial`, `none` or `off` (no plan), when the plan was last applied.",
         ),
-        number_column("WATTS", "milliwatts", "mW", "Power of packages and memory (RAPL); `–` if unknown."),
+        number_column(
+            "WATTS",
+            "milliwatts",
+            "mW",
+            "Power of packages and memory (RAPL); `–` if unknown.",
+        ),
         number_column(
             "FRAMES/S PER W",
             "frames_per_s_per_watt",

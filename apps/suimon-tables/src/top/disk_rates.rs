@@ -49,7 +49,8 @@ impl DiskRates {
             writes_per_s: rate(|disk| disk.writes),
             written_bytes_per_s: rate(|disk| disk.written_bytes),
             other_requests_per_s: rate(|disk| disk.other_requests),
-            latency_ns: counter_increase(before.latency_sum_ns, after.latency_sum_ns).checked_div(requests),
+            latency_ns: counter_increase(before.latency_sum_ns, after.latency_sum_ns)
+                .checked_div(requests),
             guaranteed_iops: qos.guaranteed_iops,
             demand_iops: qos.demand_iops,
             delivered_iops: qos.delivered_iops,

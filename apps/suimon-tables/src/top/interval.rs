@@ -25,7 +25,8 @@ impl Interval {
     }
 
     pub(crate) fn scaled_increase(self, before: u64, after: u64, factor: u128) -> u64 {
-        let rate = u128::from(counter_increase(before, after)) * factor / u128::from(self.ns.max(1));
+        let rate =
+            u128::from(counter_increase(before, after)) * factor / u128::from(self.ns.max(1));
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 }

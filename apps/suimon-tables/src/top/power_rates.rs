@@ -37,8 +37,9 @@ impl PowerRates {
     ) -> Self {
         let milliwatts = milliwatts(before, after);
         let frames = workers.iter().map(|worker| worker.frames_per_s);
-        let requests =
-            disks.iter().flat_map(|disk| [disk.reads_per_s, disk.writes_per_s, disk.other_requests_per_s]);
+        let requests = disks
+            .iter()
+            .flat_map(|disk| [disk.reads_per_s, disk.writes_per_s, disk.other_requests_per_s]);
         let per_watt = |values: &mut dyn Iterator<Item = u64>| {
             let sum = u128::from(values.fold(0_u64, u64::saturating_add));
             u64::try_from((sum * 1000).checked_div(u128::from(milliwatts?))?).ok()

@@ -209,7 +209,12 @@ mod tests {
             team.members.iter().map(|member| (member.uplink.as_str(), member.rx_permille));
         assert_eq!(members.collect::<Vec<_>>(), [("wan", 1000), ("spare", 0)]);
         assert_eq!(
-            [share_permille(1, 3), share_permille(2, 3), share_permille(0, 0), share_permille(u64::MAX, u64::MAX)],
+            [
+                share_permille(1, 3),
+                share_permille(2, 3),
+                share_permille(0, 0),
+                share_permille(u64::MAX, u64::MAX)
+            ],
             [333, 667, 0, 1000]
         );
     }
@@ -217,7 +222,10 @@ mod tests {
     #[test]
     fn disks_have_rates_latencies_and_waits() {
         let disk = &example().disks[0];
-        assert_eq!((disk.reads_per_s, disk.writes_per_s, disk.other_requests_per_s), (1000, 500, 500));
+        assert_eq!(
+            (disk.reads_per_s, disk.writes_per_s, disk.other_requests_per_s),
+            (1000, 500, 500)
+        );
         assert_eq!((disk.read_bytes_per_s, disk.written_bytes_per_s), (4_096_000, 8_192_000));
         assert_eq!(disk.latency_ns, Some(150_000), "300 us for each read and what came with it");
         assert_eq!(disk.qos_wait_ns, Some(250_000), "2.5 s for 10 000 operations");

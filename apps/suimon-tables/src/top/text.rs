@@ -3,11 +3,11 @@
 use suimon_contract::Health;
 
 use crate::columns;
-use crate::lines::storage_state;
+use crate::detail_text::storage_state;
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
-use crate::top::rates::{TopRates, PortRates, TeamRates};
+use crate::top::rates::{PortRates, TeamRates, TopRates};
 use crate::top::worker_rates::WorkerRates;
 use crate::units;
 

@@ -1,6 +1,6 @@
 //! Help of commands about stores, disks and image files.
 
-use crate::help::entry::{Help, state_changing_command, read_only_command};
+use crate::help::entry::{Help, read_only_command, state_changing_command};
 
 pub(super) const HELP: &[Help] = &[
     read_only_command(

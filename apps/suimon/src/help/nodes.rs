@@ -1,6 +1,6 @@
 //! Help of commands about SR-IOV adapters, other nodes and the cluster.
 
-use crate::help::entry::{Help, state_changing_command, read_only_command};
+use crate::help::entry::{Help, read_only_command, state_changing_command};
 
 pub(super) const HELP: &[Help] = &[
     read_only_command(
@@ -16,7 +16,11 @@ pub(super) const HELP: &[Help] = &[
          adapter.",
         &["suimon pf list"],
     ),
-    read_only_command("pf show", "Prints the keys, health and VFs of the adapter.", &["suimon pf show wan"]),
+    read_only_command(
+        "pf show",
+        "Prints the keys, health and VFs of the adapter.",
+        &["suimon pf show wan"],
+    ),
     state_changing_command(
         "pf add",
         "Creates the VFs. While their number changes, the adapter is reset: its link is down for \

@@ -1,6 +1,6 @@
 //! Help of commands about VMs.
 
-use crate::help::entry::{Help, state_changing_command, read_only_command};
+use crate::help::entry::{Help, read_only_command, state_changing_command};
 
 pub(super) const HELP: &[Help] = &[
     read_only_command(
@@ -73,7 +73,11 @@ pub(super) const HELP: &[Help] = &[
          until its next start.",
         &["suimon vm pause web"],
     ),
-    read_only_command("vm resume", "Continues the virtual CPUs of a paused VM.", &["suimon vm resume web"]),
+    read_only_command(
+        "vm resume",
+        "Continues the virtual CPUs of a paused VM.",
+        &["suimon vm resume web"],
+    ),
     read_only_command(
         "vm reset",
         "Resets the virtual machine like a reset button: data that the guest has not written to \

@@ -107,7 +107,8 @@ impl FailureTable {
         if entry.last + FORGET_AFTER <= now {
             (entry.failures, entry.round) = (0, now);
         }
-        let step = DELAY_STEP_INITIAL.saturating_mul(1 << entry.failures.min(16)).min(DELAY_STEP_MAX);
+        let step =
+            DELAY_STEP_INITIAL.saturating_mul(1 << entry.failures.min(16)).min(DELAY_STEP_MAX);
         entry.failures = entry.failures.saturating_add(1);
         let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
         let max_delay = if is_same { SAME_CREDENTIALS_DELAY_MAX } else { DELAY_MAX };

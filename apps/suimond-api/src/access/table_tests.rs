@@ -27,7 +27,10 @@ fn delays_grow_for_one_peer_and_no_other() {
     }
     assert_eq!(delays, [250, 500, 1000, 2000, 4000, 5000, 5000]);
     assert_eq!(guess(&mut table, time, AuthenticatedListener::Api, address(2)), DELAY_STEP_INITIAL);
-    assert_eq!(guess(&mut table, time, AuthenticatedListener::Console, address(1)), DELAY_STEP_INITIAL);
+    assert_eq!(
+        guess(&mut table, time, AuthenticatedListener::Console, address(1)),
+        DELAY_STEP_INITIAL
+    );
     let later = time + FORGET_AFTER;
     assert_eq!(
         guess(&mut table, later, AuthenticatedListener::Api, address(1)),
@@ -69,8 +72,11 @@ fn addresses_of_one_ipv6_network_are_one_peer() {
     assert_eq!(fail(&mut table, "2001:db8::ffff:1"), 750);
     assert_eq!(fail(&mut table, "2001:db8:0:1::1"), 250);
     assert_eq!(fail(&mut table, "::1"), 250);
-    let peers: Vec<_> =
-        table.take_remaining_reports(now).into_iter().map(|report| peer_text(report.peer.unwrap())).collect();
+    let peers: Vec<_> = table
+        .take_remaining_reports(now)
+        .into_iter()
+        .map(|report| peer_text(report.peer.unwrap()))
+        .collect();
     assert_eq!(peers, ["::1", "2001:db8::/64", "2001:db8:0:1::/64"]);
 }
 
@@ -83,7 +89,9 @@ fn a_peer_is_reported_soon_and_then_once_a_minute() {
         guess(&mut table, time, AuthenticatedListener::Console, address(1));
         assert!(table.next_deadline().is_some_and(|due| due >= time));
         let due = table.poll_reports(time + Duration::from_millis(999));
-        reports.extend(due.into_iter().map(|report| (second, report.count, report.duration.as_secs())));
+        reports.extend(
+            due.into_iter().map(|report| (second, report.count, report.duration.as_secs())),
+        );
     }
     assert_eq!(reports[..2], [(2, 3, 2), (62, 60, 59)], "{reports:?}");
     assert!(reports.len() <= 4, "{reports:?}");

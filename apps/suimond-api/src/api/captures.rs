@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
-use crate::api::bounded::{BoundedInteger, Count};
-use crate::api::failure::ErrorResponse;
+use crate::api::bounded_integer::{BoundedInteger, Count};
+use crate::api::error_response::ErrorResponse;
 use crate::api::state::ApiState;
 use crate::pcapng::{self, Packet, PacketDirection};
 

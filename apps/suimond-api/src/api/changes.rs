@@ -7,7 +7,7 @@ use suimon_contract::{ApiError, ErrorCode, Name, OldNameUse, Operation, Resource
 use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
-use crate::api::failure::ErrorResponse;
+use crate::api::error_response::ErrorResponse;
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -51,8 +51,18 @@ pub(super) async fn change_with_warnings(
     old_names: &[OldNameUse],
 ) -> Result<Response, ErrorResponse> {
     let warnings = log_old_name_warnings(old_names);
-    let ChangeParameters { dry_run, force, deletes_image_files: with_file, create_image: creates_image } = parameters;
-    let options = ChangeOptions { forces_minimums: force, deletes_files: with_file, creates_image, ..ChangeOptions::default() };
+    let ChangeParameters {
+        dry_run,
+        force,
+        deletes_image_files: with_file,
+        create_image: creates_image,
+    } = parameters;
+    let options = ChangeOptions {
+        forces_minimums: force,
+        deletes_files: with_file,
+        creates_image,
+        ..ChangeOptions::default()
+    };
     if dry_run {
         let mut plan = state.call_blocking(move |node| node.preview(&edit, options)).await?;
         plan.warnings = warnings;
@@ -88,7 +98,10 @@ pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, ErrorRespons
 }
 
 /// Returns the edit that creates or replaces the resource with this name.
-pub(super) fn put_edit<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
+pub(super) fn put_edit<T: Resource>(
+    name: &str,
+    body: &[u8],
+) -> Result<ResourceEdit<T>, ErrorResponse> {
     let name = name_in_path::<T>(name)?;
     Ok(ResourceEdit::Put(name, suimon_contract::parse_resource(body)?))
 }

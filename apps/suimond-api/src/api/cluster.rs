@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_with_warnings};
-use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
+use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -44,8 +44,13 @@ async fn init(
 ) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Init(cluster));
-    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Cluster, &body))
-        .await
+    change_with_warnings(
+        &state,
+        edit,
+        parameters,
+        &old_names_in_table(ResourceKind::Cluster, &body),
+    )
+    .await
 }
 
 /// Joins a cluster and creates it if it does not exist.
@@ -62,8 +67,13 @@ async fn put(
 ) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Put(cluster));
-    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Cluster, &body))
-        .await
+    change_with_warnings(
+        &state,
+        edit,
+        parameters,
+        &old_names_in_table(ResourceKind::Cluster, &body),
+    )
+    .await
 }
 
 /// Changes the connection to etcd with a JSON merge patch (RFC 7386).
@@ -81,8 +91,13 @@ async fn patch(
 ) -> Result<Response, ErrorResponse> {
     check_patch(ResourceKind::Cluster, &body)?;
     let edit = Edit::Cluster(ClusterEdit::Patch(body.to_vec()));
-    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Cluster, &body))
-        .await
+    change_with_warnings(
+        &state,
+        edit,
+        parameters,
+        &old_names_in_table(ResourceKind::Cluster, &body),
+    )
+    .await
 }
 
 /// Releases the reservations of this host and leaves the cluster.

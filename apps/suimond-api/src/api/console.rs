@@ -5,7 +5,7 @@ use suimon_contract::{ApiError, ConsoleLogin, ErrorBody, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::ErrorResponse;
+use crate::api::error_response::ErrorResponse;
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
-use crate::api::failure::{ErrorResponse, PathParameters};
+use crate::api::error_response::{ErrorResponse, PathParameters};
 use crate::api::state::ApiState;
 
 /// Returns the router of disk operations.

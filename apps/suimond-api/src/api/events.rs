@@ -9,10 +9,10 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::bounded::{BoundedInteger, Count};
-use crate::api::failure::{ErrorResponse, QueryParameters};
+use crate::api::bounded_integer::{BoundedInteger, Count};
+use crate::api::error_response::{ErrorResponse, QueryParameters};
 use crate::api::json::Json;
-use crate::api::lines::{LineSource, NextLines, stream_response};
+use crate::api::line_stream::{LineSource, NextLines, stream_response};
 use crate::api::state::ApiState;
 
 /// Default number of events in a response.
@@ -112,8 +112,9 @@ async fn follow(
     let slot = state.notifications.acquire_event_follower()?;
     let FollowParameters { after, severity, subject, id } = parameters;
     let event_filter = filter(severity, subject, id);
-    let last_seen =
-        after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &event_filter).last_examined);
+    let last_seen = after
+        .map(Count::value)
+        .unwrap_or_else(|| state.node.last_events(0, &event_filter).last_examined);
     let follower =
         EventFollower { state: state.clone(), seen: last_seen, filter: event_filter, _place: slot };
     Ok(stream_response(follower, state.notifications))

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change_with_warnings};
-use crate::api::failure::{ErrorResponse, QueryParameters};
+use crate::api::error_response::{ErrorResponse, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
+use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -62,7 +62,8 @@ async fn request_run(
     State(state): State<ApiState>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let run_request: LabRunRequest = parse_request(&body).map_err(|error| error.with_resource("lab"))?;
+    let run_request: LabRunRequest =
+        parse_request(&body).map_err(|error| error.with_resource("lab"))?;
     let request = with_lab(&state, move |lab| lab.request_run(now_ms(), &run_request)).await?;
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
 }

@@ -3,23 +3,23 @@
 //! Each endpoint is described at its handler. The OpenAPI document is generated from the router, so
 //! it contains every endpoint.
 
-mod arrivals;
 mod body;
-mod bounded;
+mod bounded_integer;
 mod captures;
 mod changes;
 mod cluster;
 mod console;
-mod described;
 mod disk_jobs;
 mod document;
 mod drain;
+mod endpoint_description;
+mod error_response;
 mod events;
-mod failure;
 mod host;
+mod incoming_migrations;
 mod json;
 mod lab;
-mod lines;
+mod line_stream;
 mod notifications;
 mod operations;
 mod power;
@@ -30,7 +30,7 @@ mod sriov;
 mod state;
 mod store_jobs;
 mod switches;
-mod upgraded;
+mod upgrade_request;
 mod vmq;
 mod vms;
 
@@ -44,7 +44,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use body::Body;
 pub(crate) use changes::name_in_path;
-pub(crate) use failure::{ErrorResponse, QueryParameters};
+pub(crate) use error_response::{ErrorResponse, QueryParameters};
 pub use notifications::{EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
 pub use state::ApiState;
 
@@ -78,7 +78,7 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(disk_jobs::router())
         .merge(resources::router::<VmConfig>())
         .merge(vms::router())
-        .merge(arrivals::router())
+        .merge(incoming_migrations::router())
         .merge(drain::router())
         .merge(power::router())
         .merge(cluster::router())
@@ -109,7 +109,7 @@ pub fn router(state: ApiState) -> Router {
     let (router, _) = described().split_for_parts();
     router
         .layer(Extension(host::OpenApiGenerator(openapi_document)))
-        .fallback(failure::no_such_endpoint)
-        .method_not_allowed_fallback(failure::no_such_method)
+        .fallback(error_response::no_such_endpoint)
+        .method_not_allowed_fallback(error_response::no_such_method)
         .with_state(state)
 }

@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_node::NodeListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::api::failure::ErrorResponse;
+use crate::api::error_response::ErrorResponse;
 
 /// Largest number of concurrent followers of the event log. Their connections last indefinitely and
 /// must leave connections for other requests.
@@ -44,7 +44,10 @@ impl NotificationSender {
             stopping: ended_news,
             event_followers: Arc::new(Semaphore::new(EVENT_FOLLOWERS_MAX)),
         };
-        (Self { event_sequence: events, operation_changes: operations, stopping: end_sender }, notifications)
+        (
+            Self { event_sequence: events, operation_changes: operations, stopping: end_sender },
+            notifications,
+        )
     }
 
     /// Signals the end of the daemon, with which all streams end.

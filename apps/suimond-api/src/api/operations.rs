@@ -11,10 +11,10 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::bounded::{BoundedInteger, Count};
-use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
+use crate::api::bounded_integer::{BoundedInteger, Count};
+use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
-use crate::api::lines::{LineSource, NextLines, stream_response};
+use crate::api::line_stream::{LineSource, NextLines, stream_response};
 use crate::api::notifications::Notifications;
 use crate::api::state::ApiState;
 

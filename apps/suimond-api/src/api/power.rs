@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
-    ErrorBody, Operation, Plan, PowerConfig, PowerStatus, ResourceKind, check_patch, old_names_in_table,
-    parse_power,
+    ErrorBody, Operation, Plan, PowerConfig, PowerStatus, ResourceKind, check_patch,
+    old_names_in_table, parse_power,
 };
 use suimon_node::{Edit, PowerEdit};
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_with_warnings};
-use crate::api::failure::{ErrorResponse, QueryParameters};
+use crate::api::error_response::{ErrorResponse, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -42,7 +42,8 @@ async fn put(
 ) -> Result<Response, ErrorResponse> {
     let power = parse_power(&body)?;
     let edit = Edit::Power(PowerEdit::Put(power));
-    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Power, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Power, &body))
+        .await
 }
 
 /// Changes keys of the power plan with a JSON merge patch (RFC 7386).
@@ -58,7 +59,8 @@ async fn patch(
 ) -> Result<Response, ErrorResponse> {
     check_patch(ResourceKind::Power, &body)?;
     let edit = Edit::Power(PowerEdit::Patch(body.to_vec()));
-    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Power, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Power, &body))
+        .await
 }
 
 /// Removes the power plan and restores the CPU settings that were in effect before it.

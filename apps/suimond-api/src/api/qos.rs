@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::log_old_name_warnings;
-use crate::api::failure::{ErrorResponse, with_field_if_absent};
+use crate::api::error_response::{ErrorResponse, with_field_if_absent};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 

@@ -11,9 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::bounded::BoundedInteger;
+use crate::api::bounded_integer::BoundedInteger;
 use crate::api::changes::{accepted_response, log_old_name_warnings};
-use crate::api::failure::{ErrorResponse, PathParameters, with_field_if_absent};
+use crate::api::error_response::{ErrorResponse, PathParameters, with_field_if_absent};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 

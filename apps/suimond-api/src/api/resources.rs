@@ -8,7 +8,8 @@ use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
     ApiError, DiskConfig, Name, NicConfig, NodeConfig, Observed, PfConfig, QosPolicyConfig,
-    ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_in_table,
+    ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
+    old_names_in_table,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -17,8 +18,8 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
 use crate::api::changes::{self, ChangeParameters, change, change_with_warnings};
-use crate::api::described::{EndpointDescription, routes};
-use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
+use crate::api::endpoint_description::{EndpointDescription, routes};
+use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -202,7 +203,9 @@ pub(super) fn router<R: ServedResource>() -> OpenApiRouter<ApiState> {
         (HttpMethod::Get, list_described::<R>()),
         (
             HttpMethod::Post,
-            EndpointDescription::new::<R>("add", &format!("Adds {noun}.")).with_change_parameters().with_body::<R>(),
+            EndpointDescription::new::<R>("add", &format!("Adds {noun}."))
+                .with_change_parameters()
+                .with_body::<R>(),
         ),
     ];
     let description =
@@ -222,13 +225,24 @@ pub(super) fn router<R: ServedResource>() -> OpenApiRouter<ApiState> {
         ),
         (
             HttpMethod::Put,
-            EndpointDescription::new::<R>("replace", &description).with_name_parameter().with_change_parameters().with_body::<R>(),
+            EndpointDescription::new::<R>("replace", &description)
+                .with_name_parameter()
+                .with_change_parameters()
+                .with_body::<R>(),
         ),
         (
             HttpMethod::Patch,
-            EndpointDescription::new::<R>("change", &patch).with_name_parameter().with_change_parameters().with_merge_patch_body::<R>(),
+            EndpointDescription::new::<R>("change", &patch)
+                .with_name_parameter()
+                .with_change_parameters()
+                .with_merge_patch_body::<R>(),
         ),
-        (HttpMethod::Delete, EndpointDescription::new::<R>("delete", &delete).with_name_parameter().with_change_parameters()),
+        (
+            HttpMethod::Delete,
+            EndpointDescription::new::<R>("delete", &delete)
+                .with_name_parameter()
+                .with_change_parameters(),
+        ),
     ];
     let of_collection = routing::get(list::<R>).post(create::<R>);
     let of_item = routing::get(show::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>);
@@ -242,7 +256,9 @@ pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
     let summary = "Captures the frames of the port as a pcapng stream. The capture ends at a limit of \
                    the request, when the client closes the connection, or when the operation in \
                    the header `Suimon-Operation` is cancelled.";
-    let described = EndpointDescription::new::<R>("capture", summary).with_name_parameter().with_capture_response();
+    let described = EndpointDescription::new::<R>("capture", summary)
+        .with_name_parameter()
+        .with_capture_response();
     let path = format!("/1.0/{}/{{name}}/capture", R::PATH);
     let handler = routing::get(capture::<R>);
     OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))

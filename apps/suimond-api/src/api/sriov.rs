@@ -5,7 +5,7 @@ use suimon_contract::SriovAdapter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{ErrorResponse, PathParameters};
+use crate::api::error_response::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 

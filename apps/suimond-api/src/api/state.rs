@@ -8,7 +8,7 @@ use suimon_node::Node;
 use suimond_lab::Lab;
 
 use crate::access::AccessFailures;
-use crate::api::failure::ErrorResponse;
+use crate::api::error_response::ErrorResponse;
 use crate::api::notifications::Notifications;
 use crate::console::ConsoleInService;
 

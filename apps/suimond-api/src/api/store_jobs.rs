@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
 use crate::api::disk_jobs::parse_request_body;
-use crate::api::failure::{ErrorResponse, PathParameters};
+use crate::api::error_response::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -43,7 +43,10 @@ async fn measure(
     let name = name_in_path::<StoreConfig>(&name)?;
     let request_body =
         if body.is_empty() { MeasureStoreRequest::default() } else { parse_request_body(&body)? };
-    state.call_blocking(move |node| node.measure_store(&name, request_body)).await.map(accepted_response)
+    state
+        .call_blocking(move |node| node.measure_store(&name, request_body))
+        .await
+        .map(accepted_response)
 }
 
 /// Returns format, size, ids and parent of an image file in a store.

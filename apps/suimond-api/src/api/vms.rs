@@ -15,10 +15,10 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
 use crate::api::disk_jobs::parse_request_body;
-use crate::api::failure::{ErrorResponse, PathParameters};
+use crate::api::error_response::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
-use crate::api::upgraded::UpgradeRequest;
+use crate::api::upgrade_request::UpgradeRequest;
 
 /// Protocol name of an upgraded connection that carries a console's bytes.
 const CONSOLE: &str = "suimon-console";

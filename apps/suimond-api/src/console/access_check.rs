@@ -106,7 +106,8 @@ fn objection_to_change(headers: &HeaderMap, is_login: bool) -> Option<&'static s
 fn objection_to_session(state: &ConsoleState, request: &mut Request) -> Option<&'static str> {
     let (name, now) = (state.console.cookie_name(), Instant::now());
     let mut logins = state.console.logins();
-    let cookie = find_cookie(request.headers(), &name).filter(|cookie| logins.is_valid_session_cookie(now, cookie));
+    let cookie = find_cookie(request.headers(), &name)
+        .filter(|cookie| logins.is_valid_session_cookie(now, cookie));
     let Some(cookie) = cookie else { return Some(LOGIN_HINT) };
     let uri = request.uri();
     // A page cannot add headers to the handshake of a WebSocket. The first message contains the
@@ -116,7 +117,8 @@ fn objection_to_session(state: &ConsoleState, request: &mut Request) -> Option<&
     }
     if let Some(secret) = request.headers().get(SECRET_HEADER) {
         let secret = secret.to_str().unwrap_or_default();
-        return (!logins.authenticate_and_extend(now, &Credentials { cookie, secret })).then_some(LOGIN_HINT);
+        return (!logins.authenticate_and_extend(now, &Credentials { cookie, secret }))
+            .then_some(LOGIN_HINT);
     }
     let ticket = uri.query().and_then(|query| query.strip_prefix("ticket="));
     let Some(ticket) = ticket.filter(|_| *request.method() == Method::GET) else {

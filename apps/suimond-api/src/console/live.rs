@@ -111,8 +111,9 @@ pub(super) async fn follow(
         return Err(ApiError::new(ErrorCode::InvalidValue, text).with_field("topics").into());
     }
     let permit = state.console.live_permit()?;
-    let session =
-        access_check::find_cookie(&headers, &state.console.cookie_name()).unwrap_or_default().to_owned();
+    let session = access_check::find_cookie(&headers, &state.console.cookie_name())
+        .unwrap_or_default()
+        .to_owned();
     let follower = Follower::new(state, session, topics, permit);
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let text = follower.next_text().await?;
@@ -189,7 +190,13 @@ impl Follower {
                 self.wait().await?;
             }
             let has_ended = *self.notifications.stopping.borrow();
-            if has_ended || !self.state.console.logins().is_valid_session_cookie(Instant::now(), &self.session) {
+            if has_ended
+                || !self
+                    .state
+                    .console
+                    .logins()
+                    .is_valid_session_cookie(Instant::now(), &self.session)
+            {
                 return None;
             }
             if !has_rest {

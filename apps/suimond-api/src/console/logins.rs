@@ -95,7 +95,11 @@ impl Logins {
     }
 
     /// Returns true if both values belong to one valid session, and extends its validity.
-    pub(super) fn authenticate_and_extend(&mut self, now: Instant, credentials: &Credentials<&str>) -> bool {
+    pub(super) fn authenticate_and_extend(
+        &mut self,
+        now: Instant,
+        credentials: &Credentials<&str>,
+    ) -> bool {
         self.end_expired(now);
         let Some(position) = self.find(credentials.cookie) else { return false };
         if !self

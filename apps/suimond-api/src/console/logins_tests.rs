@@ -44,11 +44,16 @@ fn a_cookie_without_the_secret_of_the_same_session_is_worth_nothing() {
     let [first, second] = [(); 2].map(|()| logins.new_session(now).unwrap());
     assert_ne!(first.cookie, first.secret);
     for secret in ["", &first.cookie, &second.secret, &first.secret[1..]] {
-        assert!(!logins.authenticate_and_extend(now, &Credentials { cookie: &first.cookie, secret }));
+        assert!(
+            !logins.authenticate_and_extend(now, &Credentials { cookie: &first.cookie, secret })
+        );
     }
     let swapped = Credentials { cookie: first.secret.as_str(), secret: first.cookie.as_str() };
     assert!(!logins.authenticate_and_extend(now, &swapped));
-    assert!(logins.authenticate_and_extend(now, &borrowed(&first)) && logins.authenticate_and_extend(now, &borrowed(&second)));
+    assert!(
+        logins.authenticate_and_extend(now, &borrowed(&first))
+            && logins.authenticate_and_extend(now, &borrowed(&second))
+    );
     // A cookie alone does not extend its session.
     let before_end = now + SESSION_SPAN - Duration::from_secs(1);
     assert!(logins.is_valid_session_cookie(before_end, &first.cookie));
@@ -93,7 +98,10 @@ fn codes_and_sessions_are_bounded_and_the_least_recently_used_is_replaced() {
     }
     assert!(logins.authenticate_and_extend(now, &borrowed(&first)));
     logins.new_session(now).unwrap();
-    assert!(logins.authenticate_and_extend(now, &borrowed(&first)) && !logins.authenticate_and_extend(now, &borrowed(&second)));
+    assert!(
+        logins.authenticate_and_extend(now, &borrowed(&first))
+            && !logins.authenticate_and_extend(now, &borrowed(&second))
+    );
     for _ in 0..2 * CODES_MAX {
         logins.new_code(now).unwrap();
     }

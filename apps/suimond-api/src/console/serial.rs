@@ -19,9 +19,9 @@ use tokio::time::{interval, timeout};
 use super::access_check;
 use super::logins::Credentials;
 use crate::api::{ErrorResponse, name_in_path};
+use crate::byte_relay::{LocalSocket, register_local_socket};
 use crate::console::listener::UNAUTHENTICATED_CONNECTIONS_MAX;
 use crate::console::state::ConsoleState;
-use crate::line::{LocalSocket, register_local_socket};
 
 /// Buffer size for bytes from the VM.
 const SHOWN_BYTES: usize = 16 << 10;
@@ -57,8 +57,9 @@ pub(super) async fn open(
         );
         ApiError::new(ErrorCode::Conflict, text)
     })?;
-    let session =
-        access_check::find_cookie(&headers, &state.console.cookie_name()).unwrap_or_default().to_owned();
+    let session = access_check::find_cookie(&headers, &state.console.cookie_name())
+        .unwrap_or_default()
+        .to_owned();
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (mut page, mut typed) = socket.split();

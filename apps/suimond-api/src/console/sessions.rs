@@ -120,6 +120,7 @@ pub(super) async fn log_out(State(state): State<ConsoleState>, headers: HeaderMa
     if let Some(session) = access_check::find_cookie(&headers, &console.cookie_name()) {
         console.logins().end_session(session);
     }
-    let cookie = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", console.cookie_name());
+    let cookie =
+        format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", console.cookie_name());
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
 }

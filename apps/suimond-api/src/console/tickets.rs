@@ -50,8 +50,9 @@ pub(super) async fn create(
                     requests with the header `X-Suimon-Session`";
         return Err(ApiError::new(ErrorCode::InvalidValue, text).with_field("path").into());
     }
-    let cookie =
-        access_check::find_cookie(&headers, &state.console.cookie_name()).unwrap_or_default().to_owned();
+    let cookie = access_check::find_cookie(&headers, &state.console.cookie_name())
+        .unwrap_or_default()
+        .to_owned();
     let created = state.console.logins().new_ticket(Instant::now(), &cookie, path);
     let created = created.map_err(|error| {
         let text = format!("the system has no random bytes: {error}; try again");

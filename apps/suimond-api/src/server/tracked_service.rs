@@ -14,7 +14,7 @@ use hyper::service::Service;
 use suimon_contract::{ApiError, ErrorCode};
 
 use crate::api::ErrorResponse;
-use crate::server::client::ClientConnection;
+use crate::server::client_connection::ClientConnection;
 use crate::server::connections::{Activity, ConnectionSlot, UPGRADED_CONNECTIONS_MAX};
 
 /// Service that marks its connection as busy from a request until the end of the response, and adds

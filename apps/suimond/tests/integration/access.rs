@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use suimond_api::{
-    AccessFailures, CONNECTIONS_MAX, Listener, NotificationSender, TcpApi, with_token_check, serve,
+    AccessFailures, CONNECTIONS_MAX, Listener, NotificationSender, TcpApi, serve, with_token_check,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};

@@ -15,7 +15,8 @@ use axum::routing::get;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use suimond_api::{
-    CONNECTIONS_MAX, REQUEST_HEAD_TIMEOUT, Listener, NotificationSender, WRITE_TIMEOUT, UPGRADED_CONNECTIONS_MAX, serve,
+    CONNECTIONS_MAX, Listener, NotificationSender, REQUEST_HEAD_TIMEOUT, UPGRADED_CONNECTIONS_MAX,
+    WRITE_TIMEOUT, serve,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};

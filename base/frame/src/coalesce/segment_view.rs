@@ -87,7 +87,8 @@ impl SegmentView {
             sequence: u32_at(bytes, transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
             flags: u8_at(bytes, transport_at + TCP_FLAGS_AT).unwrap_or_default(),
             identification,
-            forbids_fragments: !is_ipv6 && checksum_field(bytes, network_at + 6) & FORBIDS_FRAGMENTS != 0,
+            forbids_fragments: !is_ipv6
+                && checksum_field(bytes, network_at + 6) & FORBIDS_FRAGMENTS != 0,
             has_fixed_identification: gso.map(|_| frame.meta.has_fixed_identification),
             pseudo_header_sum: pseudo(bytes, network_at, is_ipv6),
         }

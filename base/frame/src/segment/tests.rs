@@ -70,7 +70,10 @@ fn zero_checksum_is_replaced_in_udp_only() {
         frame.meta.tag = None;
         let first_checksum = |frame: &mut Frame| {
             let mut segments = segment(frame, false).unwrap();
-            segments.next_segment().map(|segment| checksum_field(segment.bytes(), field_at)).unwrap()
+            segments
+                .next_segment()
+                .map(|segment| checksum_field(segment.bytes(), field_at))
+                .unwrap()
         };
         let checksum = first_checksum(&mut frame);
         assert!(checksum != 0 && checksum != 0xffff);

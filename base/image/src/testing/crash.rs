@@ -105,13 +105,21 @@ mod tests {
         file.write_at(0, &[2; 1024]).unwrap();
         file.write_at(512, &[3; 512]).unwrap();
         let ops = file.log();
-        let crash = Crash { before: &FileContent::default(), changes: &ops, started_count: ops.len() };
+        let crash =
+            Crash { before: &FileContent::default(), changes: &ops, started_count: ops.len() };
         assert_eq!(crash.unflushed_count(), 2);
-        let ends = |content: FileContent| (content.read_padded(0, 1)[0], content.read_padded(1023, 1)[0]);
+        let ends =
+            |content: FileContent| (content.read_padded(0, 1)[0], content.read_padded(1023, 1)[0]);
         assert_eq!(ends(crash.content_after(&[], &[])), (2, 3));
         assert_eq!(ends(crash.content_after(&[1, 0], &[])), (2, 2));
-        assert_eq!(ends(crash.content_after(&[], &[WriteOutcome::Lost, WriteOutcome::Lost])), (1, 1));
-        assert_eq!(ends(crash.content_after(&[], &[WriteOutcome::Torn(0b10), WriteOutcome::Lost])), (1, 2));
+        assert_eq!(
+            ends(crash.content_after(&[], &[WriteOutcome::Lost, WriteOutcome::Lost])),
+            (1, 1)
+        );
+        assert_eq!(
+            ends(crash.content_after(&[], &[WriteOutcome::Torn(0b10), WriteOutcome::Lost])),
+            (1, 2)
+        );
         // Only changes that have begun are relevant.
         assert_eq!(ends(Crash { started_count: 1, ..crash }.content_after(&[], &[])), (1, 1));
     }

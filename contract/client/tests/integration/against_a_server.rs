@@ -124,7 +124,8 @@ async fn changes_send_force_dry_run_and_with_file() {
     assert!(request.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{request}");
 
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
-    let options = ChangeOptions { dry_run: true, deletes_image_files: true, ..ChangeOptions::default() };
+    let options =
+        ChangeOptions { dry_run: true, deletes_image_files: true, ..ChangeOptions::default() };
     server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
     let request = server.request.await.unwrap();
     assert!(request.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{request}");

@@ -2,9 +2,9 @@
 //! "Fixed newstyle negotiation", "Option types" and "Option reply types").
 
 use crate::export::BlockSizes;
+use crate::field_codec::FieldReader;
 use crate::flags::TransmissionFlags;
 use crate::handshake::{ALLOCATION_NAME, OptionCode};
-use crate::octets::FieldReader;
 
 use crate::text::{STRING_BYTES_MAX, truncate};
 

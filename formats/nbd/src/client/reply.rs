@@ -5,8 +5,8 @@ use thiserror::Error;
 
 use crate::error_code::NbdError;
 use crate::extent::{ExtentState, StatusExtent};
+use crate::field_codec::FieldReader;
 use crate::header::PAYLOAD_BYTES_MAX;
-use crate::octets::FieldReader;
 use crate::reply::{FLAG_DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
 
 /// Maximum length of a reply head in bytes: that of a structured chunk.
@@ -177,8 +177,11 @@ fn chunk(mut fields: FieldReader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
     };
     let is_last = flags & FLAG_DONE != 0;
     let is_data = kind == kind::OFFSET_DATA;
-    let max =
-        if is_data { PAYLOAD_BYTES_MAX.saturating_add(OFFSET_BYTES) } else { NON_DATA_CHUNK_BYTES_MAX };
+    let max = if is_data {
+        PAYLOAD_BYTES_MAX.saturating_add(OFFSET_BYTES)
+    } else {
+        NON_DATA_CHUNK_BYTES_MAX
+    };
     if bytes > max {
         return Err(ReplyError::ChunkTooLong { kind, bytes, max });
     }
@@ -216,7 +219,10 @@ fn parse_payload(
             let context = fields.u32()?;
             let extents = fields.bytes(fields.remaining())?;
             let is_sound = !extents.is_empty() && extents.len() % 8 == 0;
-            is_sound.then_some(ReplyContent::Extents { context_id: context, extents: ExtentsReply(extents) })?
+            is_sound.then_some(ReplyContent::Extents {
+                context_id: context,
+                extents: ExtentsReply(extents),
+            })?
         }
         // Every type with the highest bit set is an error with these fields, including unknown
         // types.

@@ -44,7 +44,7 @@ impl ClientRequest {
         };
         let length = u32::try_from(range.length).ok()?;
         let mut bytes = [0; REQUEST_BYTES];
-        let mut fields = crate::octets::FieldWriter::new(&mut bytes, REQUEST_BYTES).ok()?;
+        let mut fields = crate::field_codec::FieldWriter::new(&mut bytes, REQUEST_BYTES).ok()?;
         fields.put_u32(MAGIC);
         fields.put_u16(0);
         fields.put_u16(kind);

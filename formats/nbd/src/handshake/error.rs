@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::code::OptionCode;
+use super::option_code::OptionCode;
 use super::option_error::OptionError;
 
 /// Error that ends the connection, because the protocol has no error reply for it or the start of

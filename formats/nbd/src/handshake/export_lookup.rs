@@ -2,7 +2,7 @@
 
 use crate::export::Export;
 use crate::export_list::ExportList;
-use crate::handshake::code::OptionCode;
+use crate::handshake::option_code::OptionCode;
 use crate::handshake::option_error::OptionError;
 
 /// Returns the export with this name.

@@ -1,9 +1,9 @@
 //! Export information (`NBD_OPT_INFO`, `NBD_OPT_GO`; `NBD_REP_INFO`).
 
-use super::answer;
-use super::code::OptionCode;
-use super::fields::OptionDataReader;
+use super::option_code::OptionCode;
+use super::option_data_reader::OptionDataReader;
 use super::option_error::OptionError;
+use super::option_reply;
 use crate::export::BlockSizes;
 use crate::handshake::negotiated::NegotiatedParameters;
 
@@ -61,7 +61,7 @@ impl<'a> InfoRequest<'a> {
         let mut append = |kind: u16, parts: [&[u8]; 3]| {
             let [first, second, third] = parts;
             let parts = [&kind.to_be_bytes(), first, second, third];
-            answer::append_reply(output, option, answer::REP_INFO, &parts);
+            option_reply::append_reply(output, option, option_reply::REP_INFO, &parts);
         };
         let (size, flags) = (export.size().to_be_bytes(), negotiated.flags.bits().to_be_bytes());
         append(EXPORT, [&size, &flags, &[]]);

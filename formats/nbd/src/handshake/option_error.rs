@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::code::OptionCode;
+use super::option_code::OptionCode;
 
 /// Reason for which an option is rejected. The handshake continues with its state unchanged, except
 /// that a rejected `NBD_OPT_SET_META_CONTEXT` deselects all contexts. The text is sent to the

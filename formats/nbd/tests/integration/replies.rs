@@ -71,7 +71,10 @@ fn success_without_data() {
         assert_eq!(encoded(|out| reply_to.encode_success(out)), expected, "{framing:?}");
         let bytes = expected.len() - 1;
         let required = expected.len();
-        assert_eq!(reply_to.encode_success(&mut vec![0; bytes]), Err(BufferTooShort { bytes, required }));
+        assert_eq!(
+            reply_to.encode_success(&mut vec![0; bytes]),
+            Err(BufferTooShort { bytes, required })
+        );
     }
 }
 
@@ -108,7 +111,8 @@ fn errors_with_their_messages() {
     let longest = encoded(|out| reply_to.encode_error_at(NbdError::Io, &long, OFFSET, out));
     // 85 characters of 3 bytes have 255 bytes; one byte stays unused.
     assert_eq!(longest.len(), REPLY_BYTES_MAX - 1);
-    let longest = encoded(|out| reply_to.encode_error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
+    let longest =
+        encoded(|out| reply_to.encode_error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
     assert_eq!(longest.len(), REPLY_BYTES_MAX);
 }
 
@@ -198,8 +202,9 @@ fn status(
     let mut out = vec![0xee; capacity];
     let range = ExportRange { offset: OFFSET, length };
     let reply_to = reply_to(framing);
-    let mut reply =
-        transmission(framing).begin_block_status_reply(reply_to, range, first_only, &mut out).unwrap();
+    let mut reply = transmission(framing)
+        .begin_block_status_reply(reply_to, range, first_only, &mut out)
+        .unwrap();
     for extent in extents {
         if !reply.push(*extent) {
             break;
@@ -299,11 +304,15 @@ fn status_replies_require_space_and_end_with_the_range() {
     let range = ExportRange { offset: OFFSET, length: u64::from(u32::MAX) };
     let reply_to = reply_to(Framing::Structured);
     let structured = transmission(Framing::Structured);
-    let short =
-        structured.begin_block_status_reply(reply_to, range, false, &mut [0; STATUS_BUFFER_BYTES_MIN - 1]).map(drop);
+    let short = structured
+        .begin_block_status_reply(reply_to, range, false, &mut [0; STATUS_BUFFER_BYTES_MIN - 1])
+        .map(drop);
     assert_eq!(
         short,
-        Err(BufferTooShort { bytes: STATUS_BUFFER_BYTES_MIN - 1, required: STATUS_BUFFER_BYTES_MIN })
+        Err(BufferTooShort {
+            bytes: STATUS_BUFFER_BYTES_MIN - 1,
+            required: STATUS_BUFFER_BYTES_MIN
+        })
     );
 
     let mut out = vec![0; 16 << 20];

@@ -36,7 +36,8 @@ fn request(framing: Framing, ask: Ask) -> Request {
 #[test]
 fn commands_are_parsed_with_their_flags() {
     let range = ExportRange { offset: 4096, length: 512 };
-    let zeroes = |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fails_if_slow: fast };
+    let zeroes =
+        |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fails_if_slow: fast };
     let read = |dont_fragment| NbdCommand::Read { range, dont_fragment };
     let table = [
         (READ, 0, read(false)),
@@ -208,8 +209,11 @@ fn connection_continues_while_synchronized() {
         };
         assert_eq!(refused.payload_bytes, PAYLOAD_BYTES_MAX);
         let long = transmission.parse_header(&ask(WRITE, 0, 0, max + 1).bytes(framing));
-        let expected =
-            DesynchronizedError::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
+        let expected = DesynchronizedError::PayloadTooLong {
+            kind: WRITE,
+            bytes: max + 1,
+            max: PAYLOAD_BYTES_MAX,
+        };
         assert_eq!(long, Err(expected));
         let mut bytes = ask(READ, 0, 0, 512).bytes(framing);
         bytes[3] ^= 1;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use suimon_qmp::{
     BlockNode, Command, MigrationStage, Netdev, QmpEvent, QmpMessage, QmpReader, ReconnectOption,
-    RunState, decode_cpu_slots, decode_machine_type, migration, decode_run_state,
+    RunState, decode_cpu_slots, decode_machine_type, decode_run_state, migration,
 };
 
 fn encoded(command: &Command) -> Value {
@@ -66,7 +66,8 @@ fn events_with_missing_fields_are_decoded() {
         full,
         QmpMessage::Event(QmpEvent::BlockIoError { node, stops_vm: true, is_out_of_space: true })
     );
-    let bare = QmpEvent::BlockIoError { node: String::new(), stops_vm: false, is_out_of_space: false };
+    let bare =
+        QmpEvent::BlockIoError { node: String::new(), stops_vm: false, is_out_of_space: false };
     assert_eq!(decoded(r#"{"event": "BLOCK_IO_ERROR"}"#), QmpMessage::Event(bare));
     let name = "NIC_RX_FILTER_CHANGED".to_owned();
     let other = decoded(r#"{"event": "NIC_RX_FILTER_CHANGED"}"#);
@@ -75,7 +76,10 @@ fn events_with_missing_fields_are_decoded() {
 
 #[test]
 fn results_are_decoded_or_rejected() {
-    assert_eq!(decode_run_state(&json!({ "status": "guest-panicked" })), Ok(RunState::GuestPanicked));
+    assert_eq!(
+        decode_run_state(&json!({ "status": "guest-panicked" })),
+        Ok(RunState::GuestPanicked)
+    );
     assert_eq!(decode_run_state(&json!({ "status": "io-error" })), Ok(RunState::IoError));
     let other = RunState::Other("watchdog".to_owned());
     assert_eq!(decode_run_state(&json!({ "status": "watchdog" })), Ok(other));

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use suimon_cluster_qos::{DurableState, Member, MemberEvent, NodeId, Parameters};
 use suimon_quantity::{DiskId, Time};
 use suimon_recording::{
-    MemberInitialState, Recorded, RecordSink, StoreInput, StreamId, decode_store_input,
+    MemberInitialState, RecordSink, Recorded, StoreInput, StreamId, decode_store_input,
 };
 use suimon_storage_qos::{
-    Capacity, CompletedRequests, DiskSlot, IoKind, Limits, LimitsSource, Proposal, Store, StoreScheduler,
-    StoreSpec,
+    Capacity, CompletedRequests, DiskSlot, IoKind, Limits, LimitsSource, Proposal, Store,
+    StoreScheduler, StoreSpec,
 };
 
 #[derive(Default)]
@@ -34,7 +34,8 @@ fn body() -> Vec<u8> {
     let sink: Arc<dyn RecordSink> = bodies.clone();
     let time_at = |ms: u64| Time::from_ns(ms * 1_000_000);
     let spec = StoreSpec { waiting_max: 100, ..StoreSpec::default() };
-    let mut scheduler = Recorded::<StoreScheduler>::record_scheduler(Some(&sink), (time_at(0), "s"), spec);
+    let mut scheduler =
+        Recorded::<StoreScheduler>::record_scheduler(Some(&sink), (time_at(0), "s"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
     let proposal = Proposal::SetDisk(DiskId(1), LimitsSource::Own(Limits::default()));
     store.apply(&[proposal], false).unwrap();
@@ -45,12 +46,14 @@ fn body() -> Vec<u8> {
         scheduler.submit(time_at(ms), DiskSlot(0), 4096, 7).unwrap();
         scheduler.poll(time_at(ms));
         let (operation, latency_ns) = (IoKind::Write, Some(80_000));
-        let completed = CompletedRequests { operation, bytes: 4096, requests: 1, latency_sum_ns: latency_ns };
+        let completed =
+            CompletedRequests { operation, bytes: 4096, requests: 1, latency_sum_ns: latency_ns };
         scheduler.handle_completed_requests(time_at(ms), DiskSlot(0), completed);
     }
     scheduler.observe(time_at(20));
     let (terms, keeps) = (Parameters::default(), DurableState::default());
-    let birth = MemberInitialState { parameters: terms, node: NodeId(1), incarnation: 1, durable: keeps };
+    let birth =
+        MemberInitialState { parameters: terms, node: NodeId(1), incarnation: 1, durable: keeps };
     let (mut member, _) = Recorded::<Member>::record_member(Some(&sink), (time_at(0), "s"), birth);
     member.handle(time_at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
     member.flush();
@@ -98,7 +101,8 @@ fn an_undone_request_is_recorded_with_slot_and_bytes() {
 fn a_completion_has_its_operation() {
     for (number, operation) in (0u8..).zip(IoKind::ALL) {
         let input = decode_store_input(&[3, 1, number, 8, 2, 101]).unwrap();
-        let completed = CompletedRequests { operation, bytes: 8, requests: 2, latency_sum_ns: Some(100) };
+        let completed =
+            CompletedRequests { operation, bytes: 8, requests: 2, latency_sum_ns: Some(100) };
         assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), requests: completed });
     }
     let error = decode_store_input(&[3, 1, 4, 8, 2, 101]).unwrap_err();

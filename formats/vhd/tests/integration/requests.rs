@@ -169,8 +169,9 @@ impl Engine<'_> {
     fn step(&mut self, choice: usize) {
         let Some((steps, changes)) = &mut self.commit else { return };
         let first = steps.front();
-        let overlapping =
-            steps.iter().take_while(|step| first.is_some_and(|first| first.may_run_concurrently(step)));
+        let overlapping = steps
+            .iter()
+            .take_while(|step| first.is_some_and(|first| first.may_run_concurrently(step)));
         let choice = choice % overlapping.count().max(1);
         match steps.remove(choice) {
             Some(Step::Write { offset, bytes }) => self.file.write_at(offset, &bytes).unwrap(),

@@ -4,8 +4,8 @@ use crate::support::{created, differencing, dynamic, new_vhd, open, parent};
 use suimon_image::testing::MemoryFile;
 use suimon_image::{Image, ImageFault, ImageFile};
 use suimon_vhd::{
-    Access, CreateParameters, DiskType, Footer, Geometry, NewVhd, OpenOptions, ParentMismatch,
-    DISK_BYTES_MAX, SizeEncoding, SizeSource, Vhd,
+    Access, CreateParameters, DISK_BYTES_MAX, DiskType, Footer, Geometry, NewVhd, OpenOptions,
+    ParentMismatch, SizeEncoding, SizeSource, Vhd,
 };
 
 const MB: u64 = 1 << 20;

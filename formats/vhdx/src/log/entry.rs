@@ -5,8 +5,10 @@
 use suimon_image::ByteRange;
 
 use crate::Guid;
-use crate::fields::{FILE_MB_MAX, MB, PAGE_BYTES, PAGE_LEN, bytes_at, put, store_checksum, to_usize, u32_at, u64_at};
-use crate::view::LogChange;
+use crate::fields::{
+    FILE_MB_MAX, MB, PAGE_BYTES, PAGE_LEN, bytes_at, put, store_checksum, to_usize, u32_at, u64_at,
+};
+use crate::replayed_view::LogChange;
 
 /// Metadata page: file offset in bytes and contents.
 pub(crate) type Page = (u64, Box<[u8; PAGE_LEN]>);
@@ -58,7 +60,12 @@ impl LogEntry {
         let len = u64::from(u32_at(header, 8));
         let tail = u64::from(u32_at(header, 12));
         let log_len = log.len() as u64;
-        if len == 0 || len % PAGE_BYTES != 0 || len > log_len || tail % PAGE_BYTES != 0 || tail >= log_len {
+        if len == 0
+            || len % PAGE_BYTES != 0
+            || len > log_len
+            || tail % PAGE_BYTES != 0
+            || tail >= log_len
+        {
             return None;
         }
         let entry = Self {
@@ -116,8 +123,9 @@ impl LogEntry {
 
     fn checksum(&self, log: &[u8]) -> u32 {
         let first = crate::fields::checksum(sector(log, self.start_sector), CHECKSUM_AT);
-        (1..self.sector_count)
-            .fold(first, |crc, index| crc32c::crc32c_append(crc, sector(log, self.start_sector + index)))
+        (1..self.sector_count).fold(first, |crc, index| {
+            crc32c::crc32c_append(crc, sector(log, self.start_sector + index))
+        })
     }
 
     /// Returns the changes that the entry contains; `None` if they are invalid: not in whole pages,
@@ -137,7 +145,8 @@ impl LogEntry {
                 changes.push(LogChange::Zero(range));
                 continue;
             }
-            let mut bytes = Box::new(bytes_at::<PAGE_LEN>(sector(log, self.start_sector + page), 0));
+            let mut bytes =
+                Box::new(bytes_at::<PAGE_LEN>(sector(log, self.start_sector + page), 0));
             put(bytes.as_mut_slice(), 0, &bytes_at::<LEADING>(descriptor, 8));
             put(bytes.as_mut_slice(), TRAILING_AT, &bytes_at::<4>(descriptor, 4));
             changes.push(LogChange::Page { range, bytes });

@@ -7,7 +7,7 @@ use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 use crate::fields::{MB, PAGE_LEN, to_usize, u32_at};
 use crate::header::Header;
 use crate::log::LogEntry;
-use crate::view::LogChange;
+use crate::replayed_view::LogChange;
 
 /// Maximum length in bytes of a log that is replayed. The log is read into memory for opening. Its
 /// changes need at most the same amount of memory.
@@ -38,7 +38,11 @@ pub(crate) fn read_log(
     }
     if header.log_version != 0 {
         let what = format!("version {} of the log", header.log_version);
-        return Err(ImageError::new("Header.LogVersion", offset, ImageFault::Unsupported { feature: what }));
+        return Err(ImageError::new(
+            "Header.LogVersion",
+            offset,
+            ImageFault::Unsupported { feature: what },
+        ));
     }
     if header.log.len() > LOG_BYTES_MAX {
         let allowed = "at most 64 MB of a log that must be replayed";

@@ -104,7 +104,9 @@ fn pages_include_leading_and_trailing_bytes() {
     };
     let bytes = encode(&spec, &[(TARGET, Box::new(page))]);
     let replay = read_log(&file(&[(0, bytes)]), 3 * MB, &header()).unwrap();
-    let [LogChange::Page { range, bytes }] = replay.changes.as_slice() else { panic!("{replay:?}") };
+    let [LogChange::Page { range, bytes }] = replay.changes.as_slice() else {
+        panic!("{replay:?}")
+    };
     assert_eq!((range.offset(), bytes.as_slice()), (TARGET, page.as_slice()));
 }
 
@@ -120,7 +122,8 @@ fn unreplayable_logs_are_rejected() {
         last_file_len: 4 * MB,
     };
     let page = Box::new([1; PAGE_LEN]);
-    for offset in [0, 64 << 10, TARGET_OFFSET, TARGET_OFFSET + MB - PAGE_BYTES, 4 * MB, TARGET + 1] {
+    for offset in [0, 64 << 10, TARGET_OFFSET, TARGET_OFFSET + MB - PAGE_BYTES, 4 * MB, TARGET + 1]
+    {
         let error = active_entries(&[(0, encode(&spec, &[(offset, page.clone())]))]).unwrap_err();
         assert_eq!((error.field, error.offset), ("LogEntry", TARGET_OFFSET), "{offset}");
     }

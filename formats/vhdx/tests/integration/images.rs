@@ -37,7 +37,10 @@ fn writes_persist_across_reopen() {
         assert!(check(&file).is_clean());
         let image = Vhdx::open(&file, &guids(1)).unwrap();
         let geometry = image.disk_geometry();
-        assert_eq!((geometry.size_bytes, geometry.logical_sector_bytes), (spec.size, spec.logical_sector_bytes));
+        assert_eq!(
+            (geometry.size_bytes, geometry.logical_sector_bytes),
+            (spec.size, spec.logical_sector_bytes)
+        );
         assert_eq!(geometry.physical_sector_bytes, spec.physical_sector_bytes);
         assert_eq!((image.kind(), image.block_bytes()), (spec.kind(), spec.block_bytes));
         assert_eq!(geometry.block_bytes, if spec.is_fixed { 0 } else { spec.block_bytes });
@@ -261,7 +264,9 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     assert!([offset, offset + MB].map(Location::File).contains(&last), "{last:?}");
     image.handle_written(range(MB, MB));
     let steps = image.begin_commit().unwrap().steps;
-    let Some(Step::Extend { len, required_len: required }) = steps.first() else { panic!("{steps:?}") };
+    let Some(Step::Extend { len, required_len: required }) = steps.first() else {
+        panic!("{steps:?}")
+    };
     assert!(*required <= offset + 2 * MB && len > required, "{steps:?}");
 }
 

@@ -86,7 +86,10 @@ impl BackupHeader {
             let range = ByteRange::new(offset, len)?;
             sectors = sectors.checked_add(range.len() / SECTOR_BYTES)?;
             let is_behind = end.is_none_or(|end| end < range.offset());
-            if range.is_empty() || !range.is_aligned(SECTOR_BYTES) || !is_behind || sectors > SECTORS_MAX
+            if range.is_empty()
+                || !range.is_aligned(SECTOR_BYTES)
+                || !is_behind
+                || sectors > SECTORS_MAX
             {
                 return None;
             }
@@ -122,7 +125,10 @@ impl Backup {
         let content_at = encoded.len() as u64;
         let mut offset = content_at;
         let mut bytes = Vec::new();
-        let of_file = |error| DiskError::new(target.show(target.name), image_error_from_file(error)).normalize_store_full();
+        let of_file = |error| {
+            DiskError::new(target.show(target.name), image_error_from_file(error))
+                .normalize_store_full()
+        };
         for range in &head.ranges {
             for is_after in [false, true] {
                 for piece in chunks(*range) {
@@ -265,7 +271,10 @@ fn unfinished_of(target: ImageTarget<'_>) -> Result<FileName, DiskError> {
 fn no_room(target: ImageTarget<'_>) -> DiskError {
     let value = target.name.file_name().to_owned();
     let allowed = "a name that leaves room for 30 bytes";
-    DiskError::new(target.show(target.name), DiskFault::InvalidPlan { field: "file", value, allowed })
+    DiskError::new(
+        target.show(target.name),
+        DiskFault::InvalidPlan { field: "file", value, allowed },
+    )
 }
 
 /// Returns an unused name for a completed backup in the image's directory.

@@ -5,10 +5,10 @@ use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName};
 use suimon_vhd::{Parent, ParentLocator, SizeSource};
 
-use super::backup::{Backup, BackupHeader, image_error_from_io, image_error_from_file, to_usize};
+use super::backup::{Backup, BackupHeader, image_error_from_file, image_error_from_io, to_usize};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, RangeBuilder, SECTOR_BYTES, chunks};
-use super::undo::{revert_incomplete_change, incomplete_change_error, restore_from_backup};
+use super::undo::{incomplete_change_error, restore_from_backup, revert_incomplete_change};
 use super::{ImageTarget, UNIT};
 use crate::inspect::changed_image::{format_for_change, image_change, set_modification_time};
 use crate::inspect::payload::check_writes_no_payload;
@@ -200,7 +200,8 @@ fn change(
     let min_len = lengths.before.min(lengths.after);
     let ranges = &backup.header.ranges;
     let guarded = GuardedFile::new(file.as_image_file(), ranges, min_len..=lengths.largest);
-    let result = run(&guarded).and_then(|_| guarded.flush().map_err(image_error_from_file)).map_err(failed);
+    let result =
+        run(&guarded).and_then(|_| guarded.flush().map_err(image_error_from_file)).map_err(failed);
     // Children of a VHD identify it by the time of its last change. The content of the disk is
     // unchanged.
     let backup_name = result

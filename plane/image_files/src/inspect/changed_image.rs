@@ -15,7 +15,8 @@ pub(super) fn format_for_change(target: ImageTarget<'_>) -> Result<DiskFormat, D
         return Ok(format);
     }
     let allowed = "an image of format vhd or vhdx; others have no metadata";
-    let fault = DiskFault::InvalidPlan { field: "format", value: format.as_str().to_owned(), allowed };
+    let fault =
+        DiskFault::InvalidPlan { field: "format", value: format.as_str().to_owned(), allowed };
     Err(DiskError::new(target.show(target.name), fault))
 }
 

@@ -37,12 +37,16 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
             options,
             seeds,
         ) {
-            Ok(parent) => {
-                ImageParent { recorded_paths: recorded, found_file: Some(target.show(&parent.name)), reason: None }
-            }
-            Err(error) => {
-                ImageParent { recorded_paths: recorded, found_file: None, reason: Some(error.fault.to_string()) }
-            }
+            Ok(parent) => ImageParent {
+                recorded_paths: recorded,
+                found_file: Some(target.show(&parent.name)),
+                reason: None,
+            },
+            Err(error) => ImageParent {
+                recorded_paths: recorded,
+                found_file: None,
+                reason: Some(error.fault.to_string()),
+            },
         }
     });
     Ok(ImageInfo {
@@ -73,7 +77,8 @@ pub fn kind(
     format: DiskFormat,
 ) -> Result<Option<DiskKind>, DiskError> {
     let used = FileLockMode::Read;
-    let options = LayerOptions { format, lock_mode: used, io_alignment: UNIT, sector_sizes: RAW_SECTORS };
+    let options =
+        LayerOptions { format, lock_mode: used, io_alignment: UNIT, sector_sizes: RAW_SECTORS };
     let file = files.open(name, used, UNIT)?;
     let seeds = &mut HostInputs {
         random: &mut || [0; 16],

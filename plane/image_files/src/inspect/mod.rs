@@ -38,7 +38,7 @@ use std::sync::Arc;
 use suimon_image::ImageError;
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
-pub use change::{apply_remaining_redo, set_parent, repair};
+pub use change::{apply_remaining_redo, repair, set_parent};
 pub use check::check;
 pub use info::{info, kind};
 pub use undo::undo;

@@ -31,7 +31,9 @@ pub(super) fn check_writes_no_payload(
         })?;
     }
     let is_outside = |range: &&ByteRange| match format {
-        DiskFormat::Vhd => range.offset() >= SECTOR_BYTES && range.end().saturating_add(SECTOR_BYTES) <= len,
+        DiskFormat::Vhd => {
+            range.offset() >= SECTOR_BYTES && range.end().saturating_add(SECTOR_BYTES) <= len
+        }
         _ => range.end() > VHDX_HEADER_SECTION,
     };
     match ranges.iter().find(is_outside).filter(|_| !is_readable) {

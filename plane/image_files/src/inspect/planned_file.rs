@@ -342,7 +342,8 @@ mod tests {
         assert_eq!((lengths.before, lengths.after), (5 * SECTOR_BYTES, 7 * SECTOR_BYTES));
         assert_eq!(lengths.largest, 10 * SECTOR_BYTES);
         let ranges = planned.ranges();
-        let expected = [3, 6, 9].map(|nth| ByteRange::new(nth * SECTOR_BYTES, SECTOR_BYTES).unwrap());
+        let expected =
+            [3, 6, 9].map(|nth| ByteRange::new(nth * SECTOR_BYTES, SECTOR_BYTES).unwrap());
         assert_eq!(ranges, expected);
         let mut after = vec![0; 8 * SECTOR_BYTES as usize];
         planned.read_after(0, &mut after).unwrap();
@@ -386,7 +387,11 @@ mod tests {
             chunks(range).map(|piece| (piece.offset(), piece.len())).collect();
         assert_eq!(
             piece_list,
-            [(SECTOR_BYTES, PIECE), (SECTOR_BYTES + PIECE, PIECE), (SECTOR_BYTES + 2 * PIECE, SECTOR_BYTES)]
+            [
+                (SECTOR_BYTES, PIECE),
+                (SECTOR_BYTES + PIECE, PIECE),
+                (SECTOR_BYTES + 2 * PIECE, SECTOR_BYTES)
+            ]
         );
     }
 }

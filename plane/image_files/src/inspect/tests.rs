@@ -7,7 +7,7 @@ use suimon_ports::testing::MemoryStore;
 use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
 
 use super::*;
-use crate::jobs::still_disk::{LayerScope, OfflineDisk, RangeLocation};
+use crate::jobs::offline_disk::{LayerScope, OfflineDisk, RangeLocation};
 use crate::open_tests::{child, name, plan, seeded};
 use crate::{DiskFormat, DiskKind, DiskPlan, close, create, open};
 

@@ -4,12 +4,12 @@ use suimon_contract::ImageChanges;
 use suimon_image::{ImageError, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
 
-use super::backup::{Backup, backup_error, image_error_from_io, image_error_from_file};
+use super::backup::{Backup, backup_error, image_error_from_file, image_error_from_io};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, SECTOR_BYTES, read_padded};
 use super::{ImageTarget, UNIT};
 use crate::inspect::changed_image::{format_for_change, image_change, set_modification_time};
-use crate::inspect::payload::{for_each_payload_range, check_writes_no_payload};
+use crate::inspect::payload::{check_writes_no_payload, for_each_payload_range};
 use crate::{DiskError, DiskFault, DiskFormat, incomplete_change_backup_name};
 
 /// Maximum duration of a change in seconds. If an image was modified later than this after the
@@ -105,7 +105,8 @@ fn revert(
 
 /// Creates the error for a change that failed and was not reverted.
 pub(super) fn incomplete_change_error(target: ImageTarget<'_>, error: DiskError) -> DiskError {
-    let backup = incomplete_change_backup_name(target.name).map_or_else(String::new, |name| target.show(&name));
+    let backup = incomplete_change_backup_name(target.name)
+        .map_or_else(String::new, |name| target.show(&name));
     let fault = DiskFault::MetadataChangeFailed { backup, error: Box::new(error) };
     DiskError::new(target.show(target.name), fault)
 }
@@ -117,7 +118,10 @@ pub(super) fn restore_from_backup(
     file: &dyn DiskFile,
     backup: &Backup,
 ) -> Result<(), DiskError> {
-    let failed = |error| DiskError::new(target.show(target.name), image_error_from_file(error)).normalize_store_full();
+    let failed = |error| {
+        DiskError::new(target.show(target.name), image_error_from_file(error))
+            .normalize_store_full()
+    };
     let (lengths, ranges) = (backup.header.lengths, &backup.header.ranges);
     let len = file.len().map_err(failed)?;
     let largest = lengths.largest.max(ranges.last().map_or(0, |last| last.end()));
@@ -187,8 +191,9 @@ fn refuse_other_content(
     let mut content = Vec::new();
     backup.for_each_chunk(target, &mut |offset, before, after| {
         content.resize(before.len(), 0);
-        read_padded(file, len, offset, &mut content)
-            .map_err(|error| DiskError::new(target.show(target.name), image_error_from_file(error)))?;
+        read_padded(file, len, offset, &mut content).map_err(|error| {
+            DiskError::new(target.show(target.name), image_error_from_file(error))
+        })?;
         let sector = SECTOR_BYTES as usize;
         let sectors = content.chunks(sector).zip(before.chunks(sector).zip(after.chunks(sector)));
         for ((sector, (before, after)), nth) in sectors.zip(0_u64..) {

@@ -10,8 +10,10 @@ use suimon_ports::{FileLockMode, FileName};
 
 use super::tests::{Bench, Damage, MB, NOW, formats};
 use super::*;
-use crate::open_tests::{child, name, plan, recorded, seeded};
-use crate::{DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy, close, create, open};
+use crate::open_tests::{child, name, plan, recorded_image, seeded};
+use crate::{
+    DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy, close, create, open,
+};
 
 /// Images with the damage that a repair fixes.
 fn damages() -> [(DiskFormat, Damage); 4] {
@@ -146,7 +148,8 @@ fn an_interrupted_change_is_reverted_and_repeated() {
                     WriteOutcome::Lost,
                     WriteOutcome::Torn(0x5555_5555_5555_5555),
                 ] {
-                    let crashed = bench_with(bench.store.store_after_crash(crash_point, || write_outcome));
+                    let crashed =
+                        bench_with(bench.store.store_after_crash(crash_point, || write_outcome));
                     crashed.store.set_time(NOW + 610);
                     if crashed.store.files().contains_key(&unfinished(&file)) {
                         unfinished_seen += 1;
@@ -160,8 +163,9 @@ fn an_interrupted_change_is_reverted_and_repeated() {
                         let dry = seeded(1, |seeds| repair(crashed.target(&file), true, seeds));
                         assert!(dry.is_err());
                         // This reverts the change without a further repair.
-                        let other =
-                            bench_with(crashed.store.store_after_crash(0, || WriteOutcome::Persisted));
+                        let other = bench_with(
+                            crashed.store.store_after_crash(0, || WriteOutcome::Persisted),
+                        );
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
                         assert_eq!(other.bytes(&file), damaged, "{crash_point} {write_outcome:?}");
                         let now = other.files.status(&file).unwrap().modified_unix_s;
@@ -200,8 +204,9 @@ fn an_image_written_to_after_an_interrupted_change_is_not_reverted() {
                 if *renamed_to == unfinished(&file)
         )
     });
-    let crashed =
-        bench_with(bench.store.store_after_crash(rename_index.unwrap() + 2, || WriteOutcome::Persisted));
+    let crashed = bench_with(
+        bench.store.store_after_crash(rename_index.unwrap() + 2, || WriteOutcome::Persisted),
+    );
     assert!(crashed.store.files().contains_key(&unfinished(&file)));
     // Another program, which ignores the backup, writes payload an hour later.
     crashed.store.set_time(NOW + 4100);
@@ -308,7 +313,7 @@ fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRedoRecords) {
         redo_records: Some(records),
         remaining_redo_records: remaining,
     };
-    let mut disk = crate::jobs::still_disk::OfflineDisk::from(
+    let mut disk = crate::jobs::offline_disk::OfflineDisk::from(
         open(bench.files.as_ref(), &plan, seeds).unwrap(),
     );
     let range = suimon_image::ByteRange::new(0, 4096).unwrap();

@@ -4,7 +4,7 @@ use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use suimon_vhd::{FindingSeverity, SizeSource};
 
-use super::still_disk::{LayerScope, OfflineDisk, RangeLocation};
+use super::offline_disk::{LayerScope, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::{DiskError, DiskFault, DiskFormat, DiskPlan, HostInputs, OpenLayer, close, open};
 

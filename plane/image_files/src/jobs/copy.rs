@@ -7,12 +7,12 @@ use suimon_image::ByteRange;
 use suimon_ports::{FileName, StoreFiles};
 
 use super::checkpoint::SourceFileNames;
-use super::made_image::{DraftImage, content_guid, reopen};
-use super::still_disk::{LayerScope, OfflineDisk, RangeLocation};
+use super::draft_image::{DraftImage, content_guid, reopen};
+use super::offline_disk::{LayerScope, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::{
-    DiskError, DiskKind, DiskPlan, HostInputs, IncompleteImage, LAYERS_READ_MAX, new_image_spec,
-    open_layers, open_up_to, parent_properties, check_free_space,
+    DiskError, DiskKind, DiskPlan, HostInputs, IncompleteImage, LAYERS_READ_MAX, check_free_space,
+    new_image_spec, open_layers, open_up_to, parent_properties,
 };
 
 /// Maximum number of ranges that one step of the job copies, if they have little or no payload.
@@ -48,7 +48,12 @@ impl DiskCopier {
         Self::new(source, target, LayerScope::Own, true)
     }
 
-    fn new(source: OfflineDisk, target: OfflineDisk, depth: LayerScope, zeros_matter: bool) -> Self {
+    fn new(
+        source: OfflineDisk,
+        target: OfflineDisk,
+        depth: LayerScope,
+        zeros_matter: bool,
+    ) -> Self {
         let pieces = VecDeque::new();
         Self { source, target, depth, zeros_matter, pieces, offset: 0, buffer: Vec::new() }
     }
@@ -228,7 +233,11 @@ impl CopyJob {
         }
         let size = target.size_bytes.unwrap_or(source.size());
         if size < source.size() {
-            return Err(target.invalid_value_error("size", &size, "at least the size of the converted disk"));
+            return Err(target.invalid_value_error(
+                "size",
+                &size,
+                "at least the size of the converted disk",
+            ));
         }
         let making = new_image_spec(&DiskPlan { size_bytes: Some(size), ..target.clone() }, None)?;
         check_free_space(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
@@ -347,7 +356,9 @@ impl CopyJob {
     }
 
     fn close(&mut self) -> Result<JobProgress, DiskError> {
-        let Some(DiskCopier { source, target, .. }) = self.copy.take() else { return Ok(self.done) };
+        let Some(DiskCopier { source, target, .. }) = self.copy.take() else {
+            return Ok(self.done);
+        };
         target.close()?;
         let Some(draft) = self.draft.take() else { return Ok(self.done) };
         match self.replaced_unix_s {

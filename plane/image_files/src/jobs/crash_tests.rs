@@ -28,15 +28,16 @@ fn crash_everywhere(
         // not synchronised are simulated.
         let modes = if ops - crash_point < 8 { 0..3 } else { crash_point % 3..crash_point % 3 + 1 };
         for mode in modes {
-            let crashed = Bench::with_store(bench.store.store_after_crash(crash_point, || match mode {
-                0 => WriteOutcome::Persisted,
-                1 => WriteOutcome::Lost,
-                _ => {
-                    bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                    [WriteOutcome::Persisted, WriteOutcome::Lost, WriteOutcome::Torn(bits)]
-                        [(bits >> 60) as usize % 3]
-                }
-            }));
+            let crashed =
+                Bench::with_store(bench.store.store_after_crash(crash_point, || match mode {
+                    0 => WriteOutcome::Persisted,
+                    1 => WriteOutcome::Lost,
+                    _ => {
+                        bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                        [WriteOutcome::Persisted, WriteOutcome::Lost, WriteOutcome::Torn(bits)]
+                            [(bits >> 60) as usize % 3]
+                    }
+                }));
             remove_all_incomplete(crashed.files.as_ref(), &[]).unwrap();
             recover_merges(crashed.files.as_ref()).unwrap();
             is_good(&crashed, false);

@@ -72,7 +72,8 @@ impl MergeJob {
         };
         let options = plan.layer_options(FileLockMode::Read);
         refuse_siblings(files.as_ref(), &child, &parent, options, seeds)?;
-        let (size, before, identity) = (child.geometry().size_bytes, parent.geometry().size_bytes, parent.identity());
+        let (size, before, identity) =
+            (child.geometry().size_bytes, parent.geometry().size_bytes, parent.identity());
         let name = parent.name.clone();
         let merged = DiskPlan {
             kind: Some(parent.kind().unwrap_or(DiskKind::Fixed)),
@@ -182,7 +183,9 @@ fn refuse_siblings(
             }
             // A writable child that is open has locked its parent. A damaged file, or a file of
             // another format, is not a child.
-            let Ok(file) = files.open(&name, options.lock_mode, options.io_alignment) else { continue };
+            let Ok(file) = files.open(&name, options.lock_mode, options.io_alignment) else {
+                continue;
+            };
             // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
             let Ok(other) = OpenLayer::from_file(file, &name, options, None, seeds) else {

@@ -31,16 +31,16 @@ mod checkpoint;
 mod copy;
 #[cfg(test)]
 mod crash_tests;
+mod draft_image;
 #[cfg(test)]
 mod kind_tests;
-mod made_image;
 mod merge;
+pub(crate) mod offline_disk;
 #[cfg(test)]
 mod redoing_tests;
 mod resize;
 #[cfg(test)]
 mod resume_tests;
-pub(crate) mod still_disk;
 #[cfg(test)]
 mod tests;
 

@@ -5,13 +5,13 @@ use suimon_image::ByteRange;
 use suimon_ports::RedoRecords;
 use suimon_ports::testing::MemoryRedoRecords;
 
-use super::still_disk::OfflineDisk;
+use super::offline_disk::OfflineDisk;
 use super::tests::{BASE, Bench, CHILD, Fill, MB, model, run};
 use super::{CheckJob, CopyJob, MergeJob};
-use crate::open_tests::{child, name, plan, recorded};
+use crate::open_tests::{child, name, plan, recorded_image};
 use crate::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk, RemainingRecordPolicy,
-    create, discard_remaining_record, open,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk,
+    RemainingRecordPolicy, create, discard_remaining_record, open,
 };
 
 const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];

@@ -40,7 +40,8 @@ struct Case {
 impl Case {
     fn new(format: DiskFormat, work: Work) -> Self {
         let bench = Bench::new();
-        let base = DiskPlan { size_bytes: Some(SIZE as u64), ..plan(format, DiskKind::Dynamic, "base") };
+        let base =
+            DiskPlan { size_bytes: Some(SIZE as u64), ..plan(format, DiskKind::Dynamic, "base") };
         bench.make(&base, 1);
         bench.fill(&base, &BASE);
         let top = child(format, "top", "base");

@@ -6,7 +6,7 @@ use suimon_image::ByteRange;
 use suimon_ports::StoreFiles;
 use suimon_ports::testing::MemoryStore;
 
-use super::still_disk::{LayerScope, OfflineDisk, RangeLocation};
+use super::offline_disk::{LayerScope, OfflineDisk, RangeLocation};
 use super::*;
 use crate::open_tests::{child, name, plan, seeded};
 use crate::{DiskFault, DiskFormat, DiskKind, DiskPlan, create, open, remove_all_incomplete};
@@ -90,8 +90,11 @@ impl Bench {
         let base = plan(format, DiskKind::Dynamic, &format!("base.{}", format.as_str()));
         bench.make(&base, 1);
         bench.fill(&base, &BASE);
-        let top =
-            child(format, &format!("top.{}", format.as_str()), &format!("base.{}", format.as_str()));
+        let top = child(
+            format,
+            &format!("top.{}", format.as_str()),
+            &format!("base.{}", format.as_str()),
+        );
         bench.make(&top, 100);
         bench.fill(&top, &CHILD);
         bench.store.set_time(NOW + 1000);
@@ -151,18 +154,24 @@ fn a_disk_converted_to_any_format_and_kind_keeps_its_content() {
         bench.make(&from, 1);
         bench.fill(&from, &fills);
         for to in kinds() {
-            let to =
-                DiskPlan { size_bytes: None, file: Some(name(&format!("new-{}", to.label()))), ..to };
+            let to = DiskPlan {
+                size_bytes: None,
+                file: Some(name(&format!("new-{}", to.label()))),
+                ..to
+            };
             convert(&bench, &from, &to).unwrap();
             let content = model(&[&fills], 3 * MB);
             assert!(bench.read(&to) == content, "{} {}", from.label(), to.label());
             let error = convert(&bench, &from, &to).unwrap_err();
             assert!(error.to_string().contains("already"), "{error}");
         }
-        let sectors =
-            DiskPlan { logical_sector_bytes: 4096, ..plan(DiskFormat::Vhdx, DiskKind::Dynamic, "4k") };
+        let sectors = DiskPlan {
+            logical_sector_bytes: 4096,
+            ..plan(DiskFormat::Vhdx, DiskKind::Dynamic, "4k")
+        };
         convert(&bench, &from, &DiskPlan { size_bytes: None, ..sectors.clone() }).unwrap();
-        let converted = DiskPlan { size_bytes: None, ..plan(DiskFormat::Vhd, DiskKind::Dynamic, "back") };
+        let converted =
+            DiskPlan { size_bytes: None, ..plan(DiskFormat::Vhd, DiskKind::Dynamic, "back") };
         convert(&bench, &sectors, &converted).unwrap();
         assert!(bench.read(&converted) == model(&[&fills], 3 * MB));
         assert!(bench.len("new-vhdx-dynamic") < bench.len("new-vhdx-fixed"));

@@ -117,7 +117,11 @@ impl Controller {
 pub(super) fn first_difference(properties: &PfProperties, pf: &PfConfig) -> Option<String> {
     let number = properties.vfs.len();
     if number != usize::from(pf.vf_count) {
-        return Some(format!("it has {} instead of {}", CountedNoun::new(number, "VF"), pf.vf_count));
+        return Some(format!(
+            "it has {} instead of {}",
+            CountedNoun::new(number, "VF"),
+            pf.vf_count
+        ));
     }
     let by_index: BTreeMap<u16, &VfProperties> =
         properties.vfs.iter().map(|vf| (vf.index, vf)).collect();

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate, validate_change};
 use suimon_ports::{DeviceErrorKind, PortDeviceSpec, VhostUserMode};
 
-use super::candidate::ValidatedChange;
+use super::validated_change::ValidatedChange;
 use crate::disks::{
     RequiredDisk, check_minimums_fit, plan_deadline, required_disks, required_sockets,
 };
 use crate::ports::{
-    RequiredPorts, assign_addresses, device_error, required_ports, exclusive_resource, created_socket,
-    uplink_spec,
+    RequiredPorts, assign_addresses, created_socket, device_error, exclusive_resource,
+    required_ports, uplink_spec,
 };
 use crate::shared::Shared;
 use crate::state::StoredState;
@@ -82,7 +82,16 @@ impl Shared {
         };
         let revision = current.revision.saturating_add(1);
         let state = StoredState { revision, config, file_text };
-        Ok(ValidatedChange { state, required, disks, images, plan, query_deadline: queried_until, forced_errors: forced, options })
+        Ok(ValidatedChange {
+            state,
+            required,
+            disks,
+            images,
+            plan,
+            query_deadline: queried_until,
+            forced_errors: forced,
+            options,
+        })
     }
 
     /// Returns an error for each disk whose missing image file would fail the change. Queries
@@ -108,13 +117,16 @@ impl Shared {
         let before = required_ports(from);
         // Resources held by the node's own ports and disks are available: the change closes them
         // first.
-        let mut claimed: BTreeSet<ExclusiveResource> = before.values().map(exclusive_resource).collect();
+        let mut claimed: BTreeSet<ExclusiveResource> =
+            before.values().map(exclusive_resource).collect();
         let mut listened: BTreeSet<ExclusiveResource> =
             before.values().filter(|spec| is_listening(spec)).map(exclusive_resource).collect();
         let disks = required_disks(from);
         claimed.extend(disks.values().flat_map(RequiredDisk::exclusive_resources));
         listened.extend(
-            required_sockets(&disks).iter().map(|path| ExclusiveResource::Socket(normalize_path(path))),
+            required_sockets(&disks)
+                .iter()
+                .map(|path| ExclusiveResource::Socket(normalize_path(path))),
         );
         for (key, spec) in devices_to_probe(from, to, &before, required) {
             // A probe would connect to the socket, which the NIC or disk that listens there would
@@ -127,8 +139,8 @@ impl Shared {
             }
             match self.devices.probe(&spec) {
                 Err(e)
-                    if e.kind == DeviceErrorKind::Busy && claimed.contains(&exclusive_resource(&spec)) => {
-                }
+                    if e.kind == DeviceErrorKind::Busy
+                        && claimed.contains(&exclusive_resource(&spec)) => {}
                 Err(error) => errors.push(device_error(&key, &error)),
                 Ok(()) => {}
             }
@@ -149,7 +161,9 @@ impl Shared {
             .map(|cpu| {
                 let text =
                     format!("the daemon cannot use CPU {cpu}; it can use {}", cpu_list(&self.cpus));
-                ApiError::new(ErrorCode::DeviceMissing, text).with_resource("host").with_field("worker_cpus")
+                ApiError::new(ErrorCode::DeviceMissing, text)
+                    .with_resource("host")
+                    .with_field("worker_cpus")
             })
             .collect()
     }

@@ -212,7 +212,9 @@ impl Edit {
             Self::Node(edit) => edit.apply(&mut config)?,
             Self::CreateIncomingVm(request) => arrive(request, &mut config)?,
             Self::DeleteMigratedVm(vm) => depart(vm, &mut config),
-            Self::AdoptClusterPolicies { policies, deleted } => adopt(policies, deleted, &mut config),
+            Self::AdoptClusterPolicies { policies, deleted } => {
+                adopt(policies, deleted, &mut config)
+            }
         }
         Ok(config)
     }
@@ -394,7 +396,9 @@ impl<T: Resource> ResourceEdit<T> {
             "a {} of this name exists already; choose another name, or change the existing one",
             T::KIND.noun()
         );
-        ApiError::new(ErrorCode::AlreadyExists, text).with_resource(self.subject()).with_field("name")
+        ApiError::new(ErrorCode::AlreadyExists, text)
+            .with_resource(self.subject())
+            .with_field("name")
     }
 
     fn in_use(&self, users: &[String]) -> ApiError {
@@ -417,7 +421,11 @@ impl<T: Resource> ResourceEdit<T> {
             self.name(),
             resource.name()
         );
-        Err(vec![ApiError::new(ErrorCode::InvalidValue, text).with_resource(self.subject()).with_field("name")])
+        Err(vec![
+            ApiError::new(ErrorCode::InvalidValue, text)
+                .with_resource(self.subject())
+                .with_field("name"),
+        ])
     }
 }
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use suimon_contract::{ErrorCode, EventFilter, EventKind, Health, HostConfig, OperationState};
 use suimon_ports::{
-    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortDeviceSpec, QueueFault, StateStore,
+    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortDeviceSpec, QueueFault,
+    StateStore,
 };
 use suimon_quantity::{Direction, QueueId};
 use suimon_switch::SwitchNotice;
@@ -130,7 +131,8 @@ fn a_queue_fault_affects_only_its_port() {
     let other: Vec<_> = ports.values().filter(|id| **id != web).copied().collect();
     let queue = |index| QueueId { port: web, direction: Direction::Ingress, index };
     // vhost-user NICs report ring faults as device notices and stay open: the fault has no effect.
-    let fault = QueueFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 9".to_owned() };
+    let fault =
+        QueueFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 9".to_owned() };
     let of_vm = QueueId { port: vm, direction: Direction::Ingress, index: 0 };
     harness.plane.notify(SwitchNotice::QueueFault { queue: of_vm, fault });
     // Faults of both queues of a device are one failure.

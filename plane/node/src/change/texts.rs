@@ -108,7 +108,8 @@ fn step_event(step: &PlanStep) -> Option<EventDraft> {
     let text = format!("{} {predicate}.", step.resource);
     let mut draft = EventDraft::new(event, &step.resource, text).with("action", step.action);
     for change in &step.changes {
-        let value = change.new_value.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
+        let value =
+            change.new_value.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
         draft = draft.with(&change.field, value);
     }
     Some(draft)

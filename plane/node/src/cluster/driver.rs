@@ -8,8 +8,8 @@
 //! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
 //! - [`carrying_out`]: actions of members and allocators.
 
-mod carrying_out;
 mod desired;
+mod execution;
 mod heartbeats;
 mod ignored_members;
 mod leading;

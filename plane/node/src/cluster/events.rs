@@ -1,8 +1,8 @@
 //! Events of the cluster.
 
 use suimon_cluster_qos::{
-    AdmissionCheck, UnmetMinimumCause, DiskKey, ExternalUser, MemberNotice, NodeId, Notice, OverGuaranteeDisk,
-    PolicyKey, DiskBelowMinimum,
+    AdmissionCheck, DiskBelowMinimum, DiskKey, ExternalUser, MemberNotice, NodeId, Notice,
+    OverGuaranteeDisk, PolicyKey, UnmetMinimumCause,
 };
 use suimon_contract::{EventKind, Name};
 use suimon_ports::StateStoreError;
@@ -22,7 +22,11 @@ fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> EventDraf
 
 /// Returns the event of a record of this host that cannot be saved. `record`: `reservation` or
 /// `minimums`.
-pub(super) fn record_not_saved_event(store: &Name, record: &str, error: &StateStoreError) -> EventDraft {
+pub(super) fn record_not_saved_event(
+    store: &Name,
+    record: &str,
+    error: &StateStoreError,
+) -> EventDraft {
     let text = format!(
         "The new {record} of this host on the store cannot be saved. The former one is in effect \
          until the state directory can be written; the daemon retries. {error}"
@@ -204,10 +208,16 @@ fn of_policy(
 fn minimum_unmet(store: &Name, unmet: &DiskBelowMinimum, names: &dyn ClusterNames) -> EventDraft {
     let (disk, node) = (names.disk_name(unmet.node, unmet.disk), names.node_name(unmet.node));
     let (cause, reason) = match unmet.cause {
-        UnmetMinimumCause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
-        UnmetMinimumCause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
+        UnmetMinimumCause::NotAdmitted => {
+            ("not-admitted", "the minimums exceed the capacity of the store")
+        }
+        UnmetMinimumCause::OtherNodes => {
+            ("other-nodes", "other nodes have not reduced their use yet")
+        }
         UnmetMinimumCause::OtherDisksOnNode => ("own-node", "other disks of its node use it"),
-        UnmetMinimumCause::ExternalLoad => ("foreign-load", "the store delivers less than its capacity"),
+        UnmetMinimumCause::ExternalLoad => {
+            ("foreign-load", "the store delivers less than its capacity")
+        }
         UnmetMinimumCause::StoreLatency => {
             ("store-latency", "the latency of the store is too high for so few requests in flight")
         }

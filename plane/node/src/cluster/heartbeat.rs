@@ -54,7 +54,14 @@ pub(super) enum HeartbeatError {
 
 impl fmt::Display for Heartbeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cluster, node, incarnation, sequence_number: number, delivered_iops, reserved_iops } = self;
+        let Self {
+            cluster,
+            node,
+            incarnation,
+            sequence_number: number,
+            delivered_iops,
+            reserved_iops,
+        } = self;
         write!(
             f,
             "{cluster}@{node}@{incarnation}@{number}@{delivered_iops}@{reserved_iops}{ENDING}"
@@ -70,7 +77,8 @@ impl Heartbeat {
             return Err(HeartbeatError::WrongPartCount(parts.len()));
         };
         let name = |text: &str, part_name| {
-            text.parse::<Name>().map_err(|_| HeartbeatError::InvalidName(text.to_owned(), part_name))
+            text.parse::<Name>()
+                .map_err(|_| HeartbeatError::InvalidName(text.to_owned(), part_name))
         };
         // Digits only, so that each heartbeat has exactly one name.
         let count = |text: &str, part_name| {
@@ -211,9 +219,18 @@ mod tests {
     fn nodes_see_each_other_and_each_has_one_file() {
         let files = MemoryStore::default();
         assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 1)).unwrap(), []);
-        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n.2", 7)).unwrap(), [beat("lab", "n1", 1)]);
-        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
-        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
+        assert_eq!(
+            exchange_heartbeats(&files, &beat("lab", "n.2", 7)).unwrap(),
+            [beat("lab", "n1", 1)]
+        );
+        assert_eq!(
+            exchange_heartbeats(&files, &beat("lab", "n1", 2)).unwrap(),
+            [beat("lab", "n.2", 7)]
+        );
+        assert_eq!(
+            exchange_heartbeats(&files, &beat("lab", "n1", 2)).unwrap(),
+            [beat("lab", "n.2", 7)]
+        );
         assert_eq!(files.names(ENDING).unwrap().len(), 2);
         remove_heartbeat(&files, &beat("lab", "n1", 9)).unwrap();
         assert_eq!(files.names(ENDING).unwrap().len(), 1);

@@ -13,7 +13,7 @@ use suimon_ports::{
     StoreFiles,
 };
 
-use super::values::{decode_entry, encode_value};
+use super::encoding::{decode_entry, encode_value};
 
 const ENDING: &str = ".suimon-cluster";
 /// Number of attempts if other nodes mark the store at the same time.

@@ -266,7 +266,12 @@ mod tests {
         for revision in 0..10_000 {
             let key = format!("/suimon/lab/reports/san/{}", revision % 3);
             let (value, created, modified) = (vec![0; 100], 1, revision);
-            let entry = ClusterEntry { key: key.clone(), value, created_revision: created, modified_revision: modified };
+            let entry = ClusterEntry {
+                key: key.clone(),
+                value,
+                created_revision: created,
+                modified_revision: modified,
+            };
             let is_removed = revision % 7 == 0;
             observer.handle_changes(revision, vec![(key, (!is_removed).then_some(entry))]);
         }
@@ -289,7 +294,12 @@ mod tests {
         let put = |name: &str, bytes: usize| {
             let key = format!("/suimon/lab/members/{name}");
             let (value, created, modified) = (vec![b'x'; bytes], 1, 1);
-            let entry = ClusterEntry { key: key.clone(), value, created_revision: created, modified_revision: modified };
+            let entry = ClusterEntry {
+                key: key.clone(),
+                value,
+                created_revision: created,
+                modified_revision: modified,
+            };
             (key, Some(entry))
         };
         observer.handle_changes(1, vec![put(&"n".repeat(300), 10)]);
@@ -324,7 +334,11 @@ mod tests {
         });
         inbox.begin_session(2);
         inbox.push_result(1, TaskResult::NodeRemoved);
-        inbox.push_result_any_session(TaskResult::IdentityChecked { store, session: 1, mismatch: Ok(None) });
+        inbox.push_result_any_session(TaskResult::IdentityChecked {
+            store,
+            session: 1,
+            mismatch: Ok(None),
+        });
         let answers = inbox.wait(Duration::ZERO).results;
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|result| !matches!(result, TaskResult::NodeRemoved)));

@@ -109,7 +109,7 @@ pub(super) fn disk_key(store: &Name, disk: &str) -> DiskKey {
 
 #[cfg(test)]
 mod tests {
-    use suimon_cluster_qos::{Demand, NodeLoad, ReportId, PROTOCOL_VERSION};
+    use suimon_cluster_qos::{Demand, NodeLoad, PROTOCOL_VERSION, ReportId};
 
     use super::*;
 

@@ -6,15 +6,16 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
 use suimon_ports::{
-    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterStoreError,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore,
+    ClusterStoreError,
 };
 
+use super::encoding::decode_entry;
 use super::keys::{
     ALIVE, GRANTS, MEMBERS, MemberRecord, REPORTS, grants_prefix, parse_grant_key, parse_report_key,
 };
 use super::policy_changes::PolicyChanges;
 use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, unshared_stores};
-use super::values::decode_entry;
 use super::{cluster_prefix, shared_stores};
 use crate::errors::no_cluster;
 use crate::operations::OperationHandle;
@@ -110,7 +111,8 @@ impl Shared {
         refuse("name", &before.name, &after.name);
         refuse("node", &before.node, &after.node);
         if !force {
-            errors.extend(unshared_stores(from, to).iter().filter_map(|store| unlimited(to, store)));
+            errors
+                .extend(unshared_stores(from, to).iter().filter_map(|store| unlimited(to, store)));
         }
         errors
     }

@@ -7,7 +7,7 @@ use suimon_cluster_qos::{DiskKey, DiskLoad, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{DiskQosStatus, DiskQosCounters, DiskRates};
+use suimon_storage_qos::{DiskQosCounters, DiskQosStatus, DiskRates};
 
 use super::keys::disk_key;
 use crate::disks::Disks;
@@ -229,7 +229,8 @@ mod tests {
         let demand = |(index, demanded): (u32, &Option<u64>)| {
             let now = Time::from_ns(1 << 40) + index * SAMPLE_INTERVAL;
             let counters = demanded.map(|demanded| {
-                let counters = DiskQosCounters { demanded_operations: demanded, ..DiskQosCounters::default() };
+                let counters =
+                    DiskQosCounters { demanded_operations: demanded, ..DiskQosCounters::default() };
                 BTreeMap::from([(DISK, counters)])
             });
             loads.rates(now, counters).get(&DISK).map_or(0, |rates| rates.demanded_iops)
@@ -269,7 +270,8 @@ mod tests {
         assert_eq!(demands(&mut LoadSamples::default(), 0, &samples), [0, 1000, 1000, 1000, 0, 0]);
         let mut loads = LoadSamples::default();
         let delivered = |loads: &mut LoadSamples, index: u32, delivered: u64| {
-            let counters = DiskQosCounters { delivered_operations: delivered, ..DiskQosCounters::default() };
+            let counters =
+                DiskQosCounters { delivered_operations: delivered, ..DiskQosCounters::default() };
             let now = Time::from_ns(1 << 40) + index * SAMPLE_INTERVAL;
             let rates = loads.rates(now, Some(BTreeMap::from([(DISK, counters)])));
             rates.get(&DISK).map(|rates| rates.delivered_iops)
@@ -290,7 +292,10 @@ mod tests {
             limits: Limits::default(),
             waiting: 0,
             in_flight: 0,
-            counters: DiskQosCounters { delivered_operations: delivered, ..DiskQosCounters::default() },
+            counters: DiskQosCounters {
+                delivered_operations: delivered,
+                ..DiskQosCounters::default()
+            },
             short: DeliveryStats::default(),
             long: DeliveryStats::default(),
         };
@@ -312,7 +317,9 @@ mod tests {
     fn counters_are_unknown_only_while_the_worker_with_the_disks_does_not_respond() {
         let delivered_of = |views: &[StoreView], is_in_service| {
             let counters = known_counters(views.iter(), || is_in_service)?;
-            Some(counters.values().map(|counters| counters.delivered_operations).collect::<Vec<_>>())
+            Some(
+                counters.values().map(|counters| counters.delivered_operations).collect::<Vec<_>>(),
+            )
         };
         assert_eq!(delivered_of(&[view(Some(5), true), view(None, false)], true), Some(vec![5]));
         // The other worker leaves the store.

@@ -20,7 +20,12 @@ pub(super) enum Task {
     /// Take part in the election of a store's leader.
     Elect { store: Name },
     /// Store the leader's grants in etcd.
-    WriteGrants { store: Name, term: Term, grants: Vec<(NodeId, NodeGrant)>, forgotten: Vec<NodeId> },
+    WriteGrants {
+        store: Name,
+        term: Term,
+        grants: Vec<(NodeId, NodeGrant)>,
+        forgotten: Vec<NodeId>,
+    },
     /// Resign as a store's leader.
     Resign { store: Name, term: Term },
     /// Remove the node's records of a store that it does not share any more.

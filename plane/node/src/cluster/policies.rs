@@ -12,13 +12,15 @@ use suimon_cluster_qos::{
     AdmissionCheck, NodeGrant, NodeId, POLICIES_MAX, PolicyKey, PolicyLimits, SharedStoreCapacity,
 };
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig, validate_qos};
-use suimon_ports::{ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore};
+use suimon_ports::{
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore,
+};
 
+use super::encoding::{decode_entry, encode_value};
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, parse_grant_key,
     parse_report_key,
 };
-use super::values::{decode_entry, encode_value};
 
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
@@ -290,8 +292,10 @@ impl PolicyStore<'_> {
     /// # Errors
     /// Fails if a store has no room.
     pub(super) fn check_minimum_increase(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
-        let Some(before) =
-            self.entry(&self.record_key(&policy.name))?.as_ref().and_then(decode_entry::<PolicyRecord>)
+        let Some(before) = self
+            .entry(&self.record_key(&policy.name))?
+            .as_ref()
+            .and_then(decode_entry::<PolicyRecord>)
         else {
             // The policy is new, so that no disk uses it.
             return Ok(());
@@ -304,7 +308,8 @@ impl PolicyStore<'_> {
         let mut capabilities = BTreeMap::new();
         for entry in &self.entries_below(REPORTS)? {
             let report_key = entry.key.strip_prefix(&self.key_prefix).and_then(parse_report_key);
-            let Some(((store, _), node_report)) = report_key.zip(decode_entry::<NodeReport>(entry)) else {
+            let Some(((store, _), node_report)) = report_key.zip(decode_entry::<NodeReport>(entry))
+            else {
                 continue;
             };
             let Some(iops) = node_report.capacity_iops else { continue };

@@ -8,9 +8,9 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig, Re
 use suimon_ports::{ClusterChange, ClusterEntry, ClusterKvStore};
 
 use super::cluster_prefix;
+use super::encoding::decode_entry;
 use super::inbox::KeyState;
 use super::policies::{PolicyRecord, PolicyStore, Transaction, shared_policies};
-use super::values::decode_entry;
 use crate::shared::Shared;
 
 /// Changes of shared policies by a change on this node.
@@ -38,7 +38,9 @@ impl PolicyChanges {
     fn check(&self) -> Result<(), ApiError> {
         let policy_store = self.store();
         for (_, policy) in &self.changed {
-            policy_store.check_minimum_increase(policy).map_err(|error| policy_error(&policy.name, error))?;
+            policy_store
+                .check_minimum_increase(policy)
+                .map_err(|error| policy_error(&policy.name, error))?;
         }
         self.fill(&policy_store, &mut Transaction::default())
     }
@@ -60,7 +62,15 @@ impl PolicyChanges {
                 ClusterChange::Put(key, value, _) => {
                     // The creation revision of a policy is not used.
                     let (created, modified) = (revision, revision);
-                    (key.clone(), Some(ClusterEntry { key, value, created_revision: created, modified_revision: modified }))
+                    (
+                        key.clone(),
+                        Some(ClusterEntry {
+                            key,
+                            value,
+                            created_revision: created,
+                            modified_revision: modified,
+                        }),
+                    )
                 }
                 ClusterChange::Remove(key) => (key, None),
             };
@@ -130,8 +140,9 @@ impl PolicyChanges {
         let key = policy_store.record_key(name);
         let Some(policy_entry) = policy_store.entry(&key)? else { return Ok(()) };
         let record = decode_entry::<PolicyRecord>(&policy_entry);
-        let user =
-            record.map(|record| policy_store.find_other_user(record.key, self.node.as_str())).transpose()?;
+        let user = record
+            .map(|record| policy_store.find_other_user(record.key, self.node.as_str()))
+            .transpose()?;
         if let Some((node, store)) = user.flatten() {
             let text = format!(
                 "disks of node `{node}` on store {store} have this policy; change or delete them \

@@ -17,7 +17,7 @@ use suimon_cluster_qos::DurableState;
 use suimon_contract::Name;
 use suimon_ports::{StateStore, StateStoreError};
 
-use super::covered::Minimums;
+use super::minimums::Minimums;
 use super::policies::PolicyRecord;
 use crate::state::{decode, encode};
 

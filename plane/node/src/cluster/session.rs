@@ -9,8 +9,8 @@ use std::time::Duration;
 use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, Name, QosPolicyConfig};
 use suimon_ports::{
-    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterKvStore, ClusterLease,
-    ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterKvStore,
+    ClusterLease, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
 };
 
 use super::inbox::{Inbox, KeyObserver};
@@ -24,7 +24,7 @@ use super::records::begin_incarnation;
 use super::{ClusterStoreConnector, cluster_prefix};
 use crate::RandomSource;
 use crate::cluster::elected::ElectedLeaderState;
-use crate::cluster::values::{decode_entry, encode_value};
+use crate::cluster::encoding::{decode_entry, encode_value};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);
@@ -165,7 +165,10 @@ impl Session {
     }
 
     fn is_member(&self) -> ClusterCondition {
-        ClusterCondition::KeyUnmodifiedSince(self.key(&format!("{MEMBERS}{}", self.node)), self.written)
+        ClusterCondition::KeyUnmodifiedSince(
+            self.key(&format!("{MEMBERS}{}", self.node)),
+            self.written,
+        )
     }
 
     /// Takes part in the election of a store's leader. `None` if another node is elected.
@@ -186,8 +189,9 @@ impl Session {
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {
             let (node, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
-            let grant =
-                (grant_store == store.as_str()).then(|| decode_entry::<NodeGrant>(entry)).flatten()?;
+            let grant = (grant_store == store.as_str())
+                .then(|| decode_entry::<NodeGrant>(entry))
+                .flatten()?;
             Some((node, grant))
         });
         let records = records.collect();
@@ -218,7 +222,8 @@ impl Session {
 
     /// Adds a policy to the cluster, unless a policy of that name exists.
     pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
-        let policy_store = PolicyStore { store: self.store.as_ref(), key_prefix: self.root.clone() };
+        let policy_store =
+            PolicyStore { store: self.store.as_ref(), key_prefix: self.root.clone() };
         policy_store.add(policy)
     }
 
@@ -231,7 +236,8 @@ impl Session {
         grants: &[(NodeId, NodeGrant)],
         node_ids: &[NodeId],
     ) -> Result<bool, ClusterStoreError> {
-        let fence = [ClusterCondition::KeyCreatedAt(self.key(&format!("{LEADERS}{store}")), term.0)];
+        let fence =
+            [ClusterCondition::KeyCreatedAt(self.key(&format!("{LEADERS}{store}")), term.0)];
         let puts = grants.iter().map(|(node, grant)| {
             ClusterChange::Put(self.key(&grant_key(*node, store)), encode_value(grant), None)
         });
@@ -344,7 +350,10 @@ fn register(
                     at_least = known_member.incarnation;
                     continue;
                 }
-                conditions.push(ClusterCondition::KeyUnmodifiedSince(key.clone(), entry.modified_revision));
+                conditions.push(ClusterCondition::KeyUnmodifiedSince(
+                    key.clone(),
+                    entry.modified_revision,
+                ));
                 known_member.id
             }
             None => {
@@ -352,7 +361,10 @@ fn register(
                 let next = next.entries.into_iter().find(|entry| entry.key == next_key);
                 conditions.push(ClusterCondition::KeyAbsent(key.clone()));
                 conditions.push(match &next {
-                    Some(entry) => ClusterCondition::KeyUnmodifiedSince(next_key.clone(), entry.modified_revision),
+                    Some(entry) => ClusterCondition::KeyUnmodifiedSince(
+                        next_key.clone(),
+                        entry.modified_revision,
+                    ),
                     None => ClusterCondition::KeyAbsent(next_key.clone()),
                 });
                 let id = next.as_ref().and_then(decode_entry::<u32>).unwrap_or(1);
@@ -361,7 +373,8 @@ fn register(
             }
         };
         let (host, incarnation) = (host.host_id, host.incarnation);
-        let record = MemberRecord { id, host_id: host, incarnation, version: context.version.clone() };
+        let record =
+            MemberRecord { id, host_id: host, incarnation, version: context.version.clone() };
         changes.push(ClusterChange::Put(key.clone(), encode_value(&record), None));
         if let ClusterCommitResult::Committed(revision) = store.commit(&conditions, &changes)? {
             return Ok((record, revision));

@@ -18,14 +18,14 @@ use suimon_cluster_qos::{
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
-use suimon_recording::{MemberInitialState, Recorded, RecordSink};
+use suimon_recording::{MemberInitialState, RecordSink, Recorded};
 
 pub(super) use self::actions::StoreAction;
 use self::actions::{from_member_action, remove_superseded};
-use super::covered::Minimums;
 use super::heartbeat::SeenNodes;
 use super::identity::IdentityMismatch;
 use super::loads::LoadSamples;
+use super::minimums::Minimums;
 use super::releasing::ReleasePhase;
 use super::reservation_requests::ReservationRequest;
 use crate::state::ReportedFailure;
@@ -126,8 +126,12 @@ impl SharedStore {
         sink: Option<Arc<dyn RecordSink>>,
     ) -> Self {
         let terms = Parameters::default();
-        let birth =
-            MemberInitialState { parameters: terms, node: NodeId(0), incarnation: 0, durable: durable.clone() };
+        let birth = MemberInitialState {
+            parameters: terms,
+            node: NodeId(0),
+            incarnation: 0,
+            durable: durable.clone(),
+        };
         let begins = (now, name.as_str());
         let (member, actions) = Recorded::record_member(sink.as_ref(), begins, birth);
         let allocator = Recorded::record_allocator(sink.as_ref(), begins, terms);
@@ -191,7 +195,8 @@ impl SharedStore {
         self.reported_capacities.clear();
         self.reports.clear();
         self.todo = actions.into_iter().map(from_member_action).collect();
-        (self.is_identity_checked, self.next_identity_check_at, self.next_heartbeat_at) = (false, now, now);
+        (self.is_identity_checked, self.next_identity_check_at, self.next_heartbeat_at) =
+            (false, now, now);
         (self.leaderless_since, self.is_at_floor) = (None, false);
         if self.release == ReleasePhase::RemovingRecords {
             // The result of the former session is not received.

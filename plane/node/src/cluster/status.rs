@@ -5,8 +5,10 @@ mod queries;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_cluster_qos::{DiskKey, ReportedDisk, NodeId, PolicyCap, PolicyKey, Term, TimedRateLimit};
-use suimon_contract::{DiskOverGuarantee, ClusterCap, ClusterDisk, ClusterHeartbeat, Name};
+use suimon_cluster_qos::{
+    DiskKey, NodeId, PolicyCap, PolicyKey, ReportedDisk, Term, TimedRateLimit,
+};
+use suimon_contract::{ClusterCap, ClusterDisk, ClusterHeartbeat, DiskOverGuarantee, Name};
 use suimon_ports::ClusterKvStore;
 use suimon_quantity::Time;
 
@@ -134,8 +136,10 @@ impl Reported {
     fn disks(&self, view: &PublishedClusterStatus, reports: &[Self]) -> Vec<ClusterDisk> {
         let report = &self.reported.report;
         let mut named_disks: BTreeMap<DiskKey, (&ReportedDisk, bool)> = BTreeMap::new();
-        named_disks.extend(report.disks_over_guarantee.iter().map(|disk| (disk.disk, (disk, false))));
-        named_disks.extend(report.disks_below_guarantee.iter().map(|disk| (disk.disk, (disk, true))));
+        named_disks
+            .extend(report.disks_over_guarantee.iter().map(|disk| (disk.disk, (disk, false))));
+        named_disks
+            .extend(report.disks_below_guarantee.iter().map(|disk| (disk.disk, (disk, true))));
         let cluster_disk = |(disk, is_unmet): (&ReportedDisk, bool)| ClusterDisk {
             node: view.name_of(self.node),
             store: self.store.clone(),
@@ -162,7 +166,9 @@ fn aggressors(
 ) -> Vec<DiskOverGuarantee> {
     let of_store = reports.iter().filter(|report| report.store == store);
     let mut disks: Vec<DiskOverGuarantee> = of_store
-        .flat_map(|report| report.reported.report.disks_over_guarantee.iter().map(move |disk| (report, disk)))
+        .flat_map(|report| {
+            report.reported.report.disks_over_guarantee.iter().map(move |disk| (report, disk))
+        })
         .map(|(report, disk)| DiskOverGuarantee {
             node: view.name_of(report.node),
             disk: report.disk_name(disk.disk),
@@ -199,7 +205,9 @@ fn displayed(cap: &TimedRateLimit, now: Time) -> ClusterCap {
         leased_iops: lease.map(|(iops, _)| iops),
         lease_remaining_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
         fallback_iops: cap.next_iops_from.map(|(iops, _)| iops),
-        time_to_fallback_ms: cap.next_iops_from.map(|(_, starts_at)| milliseconds(starts_at.since(now))),
+        time_to_fallback_ms: cap
+            .next_iops_from
+            .map(|(_, starts_at)| milliseconds(starts_at.since(now))),
     }
 }
 

@@ -5,7 +5,7 @@ use suimon_ports::{ClusterChange, ClusterKvStore, StoreFiles};
 use suimon_quantity::{DiskId, StoreId, Time, TimedRateLimit, WorkerId};
 use suimon_storage::StoreView;
 use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
-use suimon_storage_qos::{DeliveryStats, DiskQosStatus, DiskQosCounters, Limits, LimitsOwner};
+use suimon_storage_qos::{DeliveryStats, DiskQosCounters, DiskQosStatus, Limits, LimitsOwner};
 
 use crate::testing::{
     DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, name, wait_until,

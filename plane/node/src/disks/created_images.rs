@@ -132,8 +132,11 @@ impl WrittenState {
 
 impl From<Option<ContentFingerprint>> for RecordedContent {
     fn from(mark: Option<ContentFingerprint>) -> Self {
-        let to_known =
-            |ContentFingerprint { nonzero_pages: pages, digest, is_vhdx }| Self::Known { pages, digest, is_vhdx };
+        let to_known = |ContentFingerprint { nonzero_pages: pages, digest, is_vhdx }| Self::Known {
+            pages,
+            digest,
+            is_vhdx,
+        };
         mark.map_or(Self::Unknown, to_known)
     }
 }
@@ -141,7 +144,9 @@ impl From<Option<ContentFingerprint>> for RecordedContent {
 impl RecordedContent {
     const fn mark(self) -> Option<ContentFingerprint> {
         match self {
-            Self::Known { pages, digest, is_vhdx } => Some(ContentFingerprint { nonzero_pages: pages, digest, is_vhdx }),
+            Self::Known { pages, digest, is_vhdx } => {
+                Some(ContentFingerprint { nonzero_pages: pages, digest, is_vhdx })
+            }
             Self::Unknown => None,
         }
     }
@@ -302,7 +307,12 @@ impl CreatedImages {
 
     /// Deletes the records of images that did not get their name before the daemon was killed.
     /// `swept`: incomplete images that were removed when the store was opened.
-    pub(super) fn delete_unnamed_records(&self, store: &Path, files: &dyn StoreFiles, swept: &[FileName]) {
+    pub(super) fn delete_unnamed_records(
+        &self,
+        store: &Path,
+        files: &dyn StoreFiles,
+        swept: &[FileName],
+    ) {
         let records: Vec<CreatedImage> =
             self.lock().values().filter(|record| record.store == store).cloned().collect();
         for record in records {

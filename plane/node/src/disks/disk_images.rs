@@ -96,7 +96,12 @@ impl DiskImages {
     }
 
     /// Adds to the disk's step in `plan` that its missing image file is created on request.
-    pub(crate) fn add_creation_note(&self, before: &RequiredDisks, after: &RequiredDisks, plan: &mut Plan) {
+    pub(crate) fn add_creation_note(
+        &self,
+        before: &RequiredDisks,
+        after: &RequiredDisks,
+        plan: &mut Plan,
+    ) {
         let Some(name) = &self.disk_of_created_image else { return };
         let (Some(old), Some(required)) = (before.get(name), after.get(name)) else { return };
         if !self.is_created_disk_reopened && old.image_path() == required.image_path() {
@@ -245,7 +250,8 @@ fn set_kinds(step: &mut PlanStep, from: DiskKind, to: DiskKind) {
         return;
     }
     let value = |kind: DiskKind| serde_json::to_value(kind).ok();
-    let change = FieldChange { field: "kind".to_owned(), old_value: value(from), new_value: value(to) };
+    let change =
+        FieldChange { field: "kind".to_owned(), old_value: value(from), new_value: value(to) };
     let precedes = |change: &FieldChange| BEFORE_KIND.contains(&change.field.as_str());
     let index = step.changes.iter().rposition(precedes).map_or(0, |last| last + 1);
     step.changes.insert(index, change);

@@ -12,7 +12,7 @@ use suimon_ports::{DeviceError, DiskDevice, FileId, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::PlaneError;
 
-use super::file_work::OpenResult;
+use super::image_task::OpenResult;
 use super::required::RequiredDisk;
 use super::store_threads::PendingStoreOperation;
 use crate::errors::error_code;
@@ -123,7 +123,14 @@ impl DiskEntry {
         };
         let (awaited_by, is_new) = (Mutex::default(), AtomicBool::new(false));
         let checks_children = AtomicBool::new(false);
-        Self { name, id, vms_awaiting_writes: awaited_by, is_new, checks_children, state: Mutex::new(state) }
+        Self {
+            name,
+            id,
+            vms_awaiting_writes: awaited_by,
+            is_new,
+            checks_children,
+            state: Mutex::new(state),
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
@@ -198,7 +205,9 @@ impl DiskState {
         if let Some(moving) = self.migration.filter(|moving| moving.is_owned_by_other_node()) {
             return (StorageState::OpenOnOtherNode, Some(moving.description().to_owned()));
         }
-        if let Some(opening) = self.opening.as_ref().filter(|opening| opening.operation.is_stalled()) {
+        if let Some(opening) =
+            self.opening.as_ref().filter(|opening| opening.operation.is_stalled())
+        {
             let text = format!(
                 "the store has not responded for {} s; the disk opens when it responds",
                 opening.operation.elapsed().as_secs()

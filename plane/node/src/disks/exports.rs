@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
-    DeviceError, DiskDeviceFactory, DiskExports, NbdListener, DiskQueue, ExportedDisk, NbdAddress,
+    DeviceError, DiskDeviceFactory, DiskExports, DiskQueue, ExportedDisk, NbdAddress, NbdListener,
     NbdNotice, NbdServerSpec,
 };
 use suimon_quantity::DiskId;

@@ -135,7 +135,11 @@ impl Disks {
             .displaced_by
             .iter()
             .filter_map(|recipient| {
-                Some(format!("{} {}", self.disk_or_copy_name(recipient.disk)?, recipient.delivered_iops))
+                Some(format!(
+                    "{} {}",
+                    self.disk_or_copy_name(recipient.disk)?,
+                    recipient.delivered_iops
+                ))
             })
             .collect();
         let text = format!(

@@ -84,7 +84,8 @@ fn the_full_store_policy_changes_while_the_disk_is_in_service() {
     let harness = Harness::with_store();
     let mut config = one_disk();
     harness.apply_ok(&config);
-    let wait = |seconds| FullStorePolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) };
+    let wait =
+        |seconds| FullStorePolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) };
     assert_eq!(harness.disks.full_policies(), [wait(7)]);
     config.disks[0].full_wait_s = 0;
     harness.apply_ok(&config);

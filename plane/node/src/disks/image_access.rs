@@ -65,10 +65,15 @@ impl Disks {
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the disk.
-    pub(crate) fn check_not_migrating(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
+    pub(crate) fn check_not_migrating(
+        &self,
+        store: &Path,
+        file: &FileName,
+    ) -> Result<(), ApiError> {
         for entry in self.all() {
             let state = entry.lock();
-            let Some(moving) = state.migration.filter(|_| state.required.store.path == store) else {
+            let Some(moving) = state.migration.filter(|_| state.required.store.path == store)
+            else {
                 continue;
             };
             let mut layers = state.open.iter().flat_map(|open| &open.layer_files);

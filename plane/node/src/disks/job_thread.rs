@@ -12,8 +12,8 @@ use suimon_image_files::{DiskError, DiskFault, DiskPlan};
 use suimon_ports::{StoreFault, StoreFiles};
 use suimon_storage_engine::FULL_STORE_RETRY_INTERVAL;
 
-use super::file_work::ImageTask;
-use super::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
+use super::image_task::ImageTask;
+use super::lock_retry::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use super::required::{disk_format, disk_kind, file_name};
 use super::work::DiskFileJob;
 use crate::operations::OperationHandle;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use super::entry::DiskEntry;
+use super::job_record::JobRecord;
 use super::job_thread::{CompletedJob, JobFailure, JobState};
-use super::unfinished::JobRecord;
 use crate::operations::OperationHandle;
 
 /// Job on a disk in progress.

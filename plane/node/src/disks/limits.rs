@@ -7,18 +7,18 @@ mod setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
-    ApiError, ByteSize, DiskConfig, QosLimits, ErrorCode, HostConfig, Name, QosPolicyConfig,
+    ApiError, ByteSize, DiskConfig, ErrorCode, HostConfig, Name, QosLimits, QosPolicyConfig,
     QosPolicyKind, StoreCapacity, StoreConfig, StoreReservations,
 };
 use suimon_quantity::{ByteRate, DiskId, Iops};
 use suimon_storage_qos::{
-    AdmissionError, MinimumsCheck, Burst, Capacity, Limits, LimitsSource, Normalization,
-    PolicyId, PolicyKind, PolicySpec, Proposal, Store, StoreSpec, Weight,
+    AdmissionError, Burst, Capacity, Limits, LimitsSource, MinimumsCheck, Normalization, PolicyId,
+    PolicyKind, PolicySpec, Proposal, Store, StoreSpec, Weight,
 };
 
 pub(crate) use self::published::PublishedStore;
 use super::Disks;
-use super::capability::{MeasuredStores, capacity, measured_latency};
+use super::measured_capacity::{MeasuredStores, capacity, measured_latency};
 use crate::cluster::{Minimums, disk_minimum_key, policy_minimum_key, shared_stores};
 
 // Validation rejects more disks per store than the scheduler has queues for.
@@ -141,7 +141,9 @@ pub(crate) fn check_minimums_fit(
             continue;
         }
         let text = refusal(store, promises);
-        errors.push(ApiError::new(ErrorCode::Overcommitted, text).with_resource(format!("store/{name}")));
+        errors.push(
+            ApiError::new(ErrorCode::Overcommitted, text).with_resource(format!("store/{name}")),
+        );
     }
     errors
 }
@@ -160,7 +162,11 @@ pub(crate) fn store_reservations(
             capacity_iops: promises.capacity.iops(),
             reservable_iops: promises.admissible_iops(),
             fits: promises.is_admissible(),
-            explanation: if promises.is_admissible() { promises.to_string() } else { refusal(store, promises) },
+            explanation: if promises.is_admissible() {
+                promises.to_string()
+            } else {
+                refusal(store, promises)
+            },
         })
         .collect()
 }

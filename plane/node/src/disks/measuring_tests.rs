@@ -86,7 +86,10 @@ fn a_measured_capacity_is_used_for_admission_and_survives_a_restart() {
     let patterns_measured =
         [StorePattern::RandomRead, StorePattern::RandomWrite, StorePattern::RandomMixed];
     assert_eq!(patterns, patterns_measured);
-    assert_eq!(Some(measured.iops), measured.pattern_results.iter().map(|figure| figure.iops).min());
+    assert_eq!(
+        Some(measured.iops),
+        measured.pattern_results.iter().map(|figure| figure.iops).min()
+    );
     assert_eq!(store.capacity_iops, Some(measured.iops));
     assert_eq!(store.capacity_source, Some(CapacitySource::Measured));
     assert_eq!((measured.seconds, measured.measured_unix_ms), (1, 1_700_000_000_000));
@@ -184,7 +187,9 @@ fn a_cancelled_or_stopped_measurement_leaves_nothing() {
 fn obstacles_to_a_measurement_are_reported_and_nothing_is_changed() {
     let harness = harness(MEASURED);
     let measure_disk = |store: &str, seconds| {
-        harness.node.measure_store(&name(store), MeasureStoreRequest { seconds, while_in_use: false })
+        harness
+            .node
+            .measure_store(&name(store), MeasureStoreRequest { seconds, while_in_use: false })
     };
     assert_eq!(measure_disk("none", 1).unwrap_err().code, ErrorCode::NotFound);
     for seconds in [0, 601] {
@@ -253,8 +258,11 @@ fn an_estimated_capacity_is_shown_with_its_age_and_emits_an_event_if_too_low() {
         ("store/fast", "1000")
     );
     let duration = Duration::from_secs(90);
-    let event =
-        StoreEvent::CapacitySufficient { low_for: duration, estimate_iops: 1100, needed_iops: 1000 };
+    let event = StoreEvent::CapacitySufficient {
+        low_for: duration,
+        estimate_iops: 1100,
+        needed_iops: 1000,
+    };
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("CapabilityEnough is emitted", || {
         !harness.events(EventKind::CapabilityEnough.id()).is_empty()

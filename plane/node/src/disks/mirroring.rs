@@ -57,7 +57,9 @@ impl MirrorMark {
                 ((_, reason), _) => {
                     let text =
                         format!("the disk is not in service: {}", reason.unwrap_or_default());
-                    return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
+                    return Err(
+                        ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label())
+                    );
                 }
             };
             if mode == DiskMigrationState::CopyIn && state.required.config.read_only {

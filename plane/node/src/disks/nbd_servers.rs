@@ -44,7 +44,11 @@ pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
             text.parse().ok().or_else(|| Some(text.parse::<std::net::IpAddr>().ok()?.into()))
         };
         let addresses = addresses.iter().filter_map(network).collect();
-        let access = NbdTcpAccess { tls, allowed_networks: addresses, allows_plaintext: nbd.allows_plaintext };
+        let access = NbdTcpAccess {
+            tls,
+            allowed_networks: addresses,
+            allows_plaintext: nbd.allows_plaintext,
+        };
         NbdServerSpec::Tcp { address, access }
     });
     unix.into_iter().chain(tcp).collect()
@@ -200,7 +204,8 @@ impl Controller {
             };
             let exports = &self.shared.disks.exports;
             let is_vm_qemu = key == "controller";
-            let offered = exports.add(&spec, entry.id, exported, is_vm_qemu, &self.devices.commands);
+            let offered =
+                exports.add(&spec, entry.id, exported, is_vm_qemu, &self.devices.commands);
             offered.map_err(|error| disk_device_error(entry, key, &error))?;
         }
         Ok(())

@@ -146,7 +146,10 @@ fn limits_on_connections_change_live_and_are_shown() {
     harness.apply_ok(&shared(""));
     let (host, peer, of_a) = harness.disks.nbd_limits("a");
     // The defaults of the configuration are those of servers without one.
-    assert_eq!((host, peer, of_a), (NbdLimits::HOST_DEFAULT, NbdLimits::PEER_DEFAULT, Some(NbdLimits::EXPORT_DEFAULT)));
+    assert_eq!(
+        (host, peer, of_a),
+        (NbdLimits::HOST_DEFAULT, NbdLimits::PEER_DEFAULT, Some(NbdLimits::EXPORT_DEFAULT))
+    );
     let servers = harness.disks.servers().1;
     let mut after = shared("");
     after.host.nbd_buffer_max_bytes = Some(ByteSize::new(3 << 20));
@@ -164,7 +167,10 @@ fn limits_on_connections_change_live_and_are_shown() {
     let status = harness.node.disk("a").unwrap().nbd.unwrap();
     assert_eq!((status.connections_max, status.buffer_max_bytes), (2, 2 << 20));
     let host = harness.node.host_status().nbd;
-    assert_eq!((host.buffer_max_bytes, host.peer_connections_max, host.buffer_shortages), (3 << 20, 7, 3));
+    assert_eq!(
+        (host.buffer_max_bytes, host.peer_connections_max, host.buffer_shortages),
+        (3 << 20, 7, 3)
+    );
     assert_eq!(host.peers[0].peer, "user 107");
 }
 

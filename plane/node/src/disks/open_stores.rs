@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreOpener};
 
 use super::created_images::CreatedImages;
-use super::unsettled_files::ReservedFiles;
+use super::reserved_files::ReservedFiles;
 
 /// Slot of one store; empty until the store is open. Its lock is held while the store is opened, so
 /// that opening blocks only users of the same store.
@@ -114,10 +114,11 @@ impl OpenStores {
 /// interrupted by a crash. Returns the removed images. Failures are logged only.
 fn remove_remains(path: &Path, files: &dyn StoreFiles, kept_files: &[FileName]) -> Vec<FileName> {
     let store = path.display();
-    let removed = suimon_image_files::remove_all_incomplete(files, kept_files).unwrap_or_else(|error| {
-        tracing::warn!(%store, %error, "incomplete images may be left");
-        Vec::new()
-    });
+    let removed =
+        suimon_image_files::remove_all_incomplete(files, kept_files).unwrap_or_else(|error| {
+            tracing::warn!(%store, %error, "incomplete images may be left");
+            Vec::new()
+        });
     for file in &removed {
         tracing::info!(%store, %file, "removed an image that was never completed");
     }

@@ -16,11 +16,11 @@ use suimon_storage::AddDiskError;
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{OpenError, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
-use super::file_work::{ImageTask, OpenFailure, OpenResult, OpenedImages, close_images};
+use super::image_task::{ImageTask, OpenFailure, OpenResult, OpenedImages, close_images};
 use super::notices::{disk_failed_event, opening_stalled_event};
 use super::required::RequiredDisk;
-use super::store_threads::{StoreOperationError, STORE_TIMEOUT};
-use super::unsettled_files::ReservedFile;
+use super::reserved_files::ReservedFile;
+use super::store_threads::{STORE_TIMEOUT, StoreOperationError};
 use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
@@ -65,7 +65,9 @@ impl Controller {
                 .and_then(|opened| self.attach(entry, opened))
                 .map(|_| ())
                 .map_err(OpenError::Failed),
-            Err(StoreOperationError::Failed(error)) => Err(OpenError::Failed(error.with_resource(entry.label()))),
+            Err(StoreOperationError::Failed(error)) => {
+                Err(OpenError::Failed(error.with_resource(entry.label())))
+            }
             Err(StoreOperationError::TimedOut(work)) => {
                 entry.lock().retry.current_failure = None;
                 self.go_on_opening(entry, PendingOpen { operation: work, is_reported: false });
@@ -79,9 +81,11 @@ impl Controller {
         entry: &DiskEntry,
         timeout: Duration,
     ) -> Result<OpenResult, StoreOperationError<OpenResult>> {
-        if let Some(moving) = entry.lock().migration.filter(|moving| moving.is_owned_by_other_node()) {
-            let error =
-                ApiError::new(ErrorCode::Conflict, moving.description()).with_resource(entry.label());
+        if let Some(moving) =
+            entry.lock().migration.filter(|moving| moving.is_owned_by_other_node())
+        {
+            let error = ApiError::new(ErrorCode::Conflict, moving.description())
+                .with_resource(entry.label());
             return Err(StoreOperationError::Failed(error));
         }
         let siblings = self.shared.disks.closed_siblings(entry);
@@ -167,7 +171,13 @@ impl Controller {
         entry.set_new(false);
         let disks = &self.shared.disks;
         let OpenedImages { task: mut work, files, images, created_file: created } = opened;
-        let suimon_image_files::OpenedDisk { layer_stack: spec, kind, geometry: shape, layer_files: layers, .. } = images;
+        let suimon_image_files::OpenedDisk {
+            layer_stack: spec,
+            kind,
+            geometry: shape,
+            layer_files: layers,
+            ..
+        } = images;
         let store = disks.store_id(&required.config.store);
         entry.lock().discard_support = spec.discard_support();
         let id = created.as_ref().and_then(|created| created.id);
@@ -191,8 +201,14 @@ impl Controller {
                 }
                 let mut state = entry.lock();
                 let kind = Some(kind);
-                state.open =
-                    Some(OpenDisk { kind, geometry: shape, files, layer_files: layers, device, created_file_id: id });
+                state.open = Some(OpenDisk {
+                    kind,
+                    geometry: shape,
+                    files,
+                    layer_files: layers,
+                    device,
+                    created_file_id: id,
+                });
                 state.retry.current_failure = None;
                 state.has_failed_flush = false;
                 Ok(created.is_some())
@@ -226,7 +242,8 @@ impl Controller {
         let device = match required.vhost_user(shape, negotiated) {
             None => None,
             Some(spec) => {
-                let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.commands.clone());
+                let (owner, commands) =
+                    (DeviceOwner::Disk(entry.id), self.devices.commands.clone());
                 let late_notices = self.shared.unannounced_notices.clone();
                 let notices = DeviceNotices::new(owner, generation, commands, late_notices);
                 let observer = Arc::new(NoticeSender(notices));
@@ -372,7 +389,12 @@ impl Shared {
 
     /// Closes the images of a disk that is not in service, in a store thread. If the store does not
     /// respond, they are closed when it does.
-    pub(super) fn close_images(&self, entry: &DiskEntry, required: &RequiredDisk, spec: LayerStack) {
+    pub(super) fn close_images(
+        &self,
+        entry: &DiskEntry,
+        required: &RequiredDisk,
+        spec: LayerStack,
+    ) {
         let label = entry.label();
         let threads = &self.disks.threads;
         if !threads.run_eventually(&required.store.path, move || close_images(spec, &label)) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use suimon_contract::ApiError;
 use suimon_image_files::OpenedDisk;
 use suimon_ports::StoreFiles;
-use suimon_storage::{ResumeDiskError, PlaneError};
+use suimon_storage::{PlaneError, ResumeDiskError};
 
 use super::entry::DiskEntry;
-use super::file_work::{ImageTask, OpenedImages, close_images};
+use super::image_task::{ImageTask, OpenedImages, close_images};
 use super::notices::disk_failed_event;
 use super::store_threads::STORE_TIMEOUT;
 use crate::control::Controller;
@@ -86,7 +86,8 @@ impl Shared {
             Ok(OpenedImages { task: work, files: of_store, images, created_file: None })
         };
         let opened = self.with_store(entry, open, OpenedImages::undo_late_open::<ApiError>)??;
-        let OpenedDisk { layer_stack: spec, kind, geometry: shape, layer_files: layers, .. } = opened.images;
+        let OpenedDisk { layer_stack: spec, kind, geometry: shape, layer_files: layers, .. } =
+            opened.images;
         entry.lock().discard_support = spec.discard_support();
         let resumed = self.disks.dependencies.plane.resume_disk(entry.id, spec);
         if let Err(ResumeDiskError { error, spec }) = resumed {

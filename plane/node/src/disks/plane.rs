@@ -9,7 +9,7 @@ use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
-    DiskView, ResumeDiskError, AddDiskError, PlaneError, PlaneNotice, StoragePlane, StoreView,
+    AddDiskError, DiskView, PlaneError, PlaneNotice, ResumeDiskError, StoragePlane, StoreView,
 };
 use suimon_storage_engine::{DirtyMap, FullStorePolicy};
 use suimon_storage_qos::{

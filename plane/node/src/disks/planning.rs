@@ -36,12 +36,18 @@ impl Disks {
         let new = new.map(|entry| entry.name.clone()).collect();
         let has_failed = |entry: &Arc<DiskEntry>| {
             let state = entry.lock();
-            (state.retry.current_failure.is_some() || state.opening.is_some()) && state.job.is_none()
+            (state.retry.current_failure.is_some() || state.opening.is_some())
+                && state.job.is_none()
         };
         let of_created = created.as_ref().and_then(|name| self.find(name));
         let is_reopened = of_created.as_ref().is_some_and(has_failed);
         let is_stopped = of_created.is_some_and(|entry| has_stopped_vm(&entry.lock()));
-        DiskImages { new_disks: new, disk_of_created_image: created, is_created_disk_reopened: is_reopened, is_vm_of_created_disk_stopped: is_stopped }
+        DiskImages {
+            new_disks: new,
+            disk_of_created_image: created,
+            is_created_disk_reopened: is_reopened,
+            is_vm_of_created_disk_stopped: is_stopped,
+        }
     }
 }
 

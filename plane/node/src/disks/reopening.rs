@@ -5,7 +5,7 @@ use suimon_contract::{ApiError, EventKind, Name, ResourceKind};
 
 use super::DiskFileJob;
 use super::entry::DiskEntry;
-use super::file_work::close_images;
+use super::image_task::close_images;
 use super::notices::disk_failed_event;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;

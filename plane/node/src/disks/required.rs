@@ -36,7 +36,10 @@ pub(crate) fn required_disks(config: &HostConfig) -> RequiredDisks {
         let store = store(&disk.store)?.clone();
         let emulated = config.emulated_disk_socket(disk);
         let vm = config.vm_of_disk(&disk.name).map(|vm| vm.name.clone());
-        Some((disk.name.clone(), RequiredDisk { config: disk.clone(), store, vm, emulator_socket: emulated }))
+        Some((
+            disk.name.clone(),
+            RequiredDisk { config: disk.clone(), store, vm, emulator_socket: emulated },
+        ))
     });
     required.collect()
 }
@@ -121,7 +124,8 @@ impl RequiredDisk {
     /// Returns true if the disk holds a resource that a change acquires, so that a removed disk
     /// must be closed first.
     pub(crate) fn uses_any(&self, acquired: &AcquiredResources) -> bool {
-        self.exclusive_resources().iter().any(|claim| acquired.contains(claim)) || self.is_nbd_acquired(acquired)
+        self.exclusive_resources().iter().any(|claim| acquired.contains(claim))
+            || self.is_nbd_acquired(acquired)
     }
 
     /// Returns true if another port or disk will hold the disk's NBD socket exclusively.
@@ -133,7 +137,11 @@ impl RequiredDisk {
     /// Returns the socket files that opening the disk creates.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let nbd = self.config.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
-        self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulator_socket.clone()).collect()
+        self.vhost_user_socket()
+            .into_iter()
+            .chain(nbd)
+            .chain(self.emulator_socket.clone())
+            .collect()
     }
 
     fn vhost_user_socket(&self) -> Option<PathBuf> {

@@ -7,7 +7,7 @@ use suimon_contract::{ErrorCode, HostConfig, Name};
 use suimon_ports::StateStoreError;
 
 use super::entry::{DiskEntry, DiskMigrationState};
-use super::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
+use super::lock_retry::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use super::new_disks::load_new_disks;
 use super::notices::disk_failed_event;
 use super::opening::OpenError;
@@ -65,6 +65,8 @@ impl Controller {
     /// the deadline.
     fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), OpenError> {
         let is_busy = |error: &OpenError| matches!(error, OpenError::Failed(error) if error.code == ErrorCode::DeviceBusy);
-        retry_until_unlocked(deadline, is_busy, || self.open_disk_with_timeout(entry, OPTIONAL_RESULT_TIMEOUT))
+        retry_until_unlocked(deadline, is_busy, || {
+            self.open_disk_with_timeout(entry, OPTIONAL_RESULT_TIMEOUT)
+        })
     }
 }

@@ -79,7 +79,9 @@ fn refusal(name: &Name, after: &RequiredDisk, child: &RequiredDisk) -> ApiError 
          delete the disk first (suimon disk delete {disk}), and delete `{image}` or move it out of \
          the store"
     );
-    ApiError::new(ErrorCode::Conflict, text).with_resource(format!("disk/{name}")).with_field("file")
+    ApiError::new(ErrorCode::Conflict, text)
+        .with_resource(format!("disk/{name}"))
+        .with_field("file")
 }
 
 fn unknown(name: &Name) -> ApiError {
@@ -88,5 +90,7 @@ fn unknown(name: &Name) -> ApiError {
          the new file is one of them. Repair the disk (suimon disk show {name} has the reason), \
          or delete it first (suimon disk delete {name})"
     );
-    ApiError::new(ErrorCode::Conflict, text).with_resource(format!("disk/{name}")).with_field("file")
+    ApiError::new(ErrorCode::Conflict, text)
+        .with_resource(format!("disk/{name}"))
+        .with_field("file")
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use suimon_contract::{
     ApiError, ErrorCode, HostConfig, Name, ResourceKind, StoreConfig, StoreToken,
 };
-use suimon_image_files::{StoreMarkerFault, StoreMarker};
+use suimon_image_files::{StoreMarker, StoreMarkerFault};
 
 use super::opening::{disk_error, store_file_error};
-use super::store_threads::{StoreOperationError, STORE_TIMEOUT, StoreThreads};
+use super::store_threads::{STORE_TIMEOUT, StoreOperationError, StoreThreads};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -38,7 +38,10 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if there is no such store, or it does not respond or cannot be written.
-    pub(crate) fn create_store_markers(&self, stores: &[StoreToken]) -> Result<Vec<CreatedStoreMarker>, ApiError> {
+    pub(crate) fn create_store_markers(
+        &self,
+        stores: &[StoreToken],
+    ) -> Result<Vec<CreatedStoreMarker>, ApiError> {
         let desired = self.desired();
         let mark = |store_token: &StoreToken| {
             let (label, path) = (
@@ -54,7 +57,8 @@ impl Shared {
                 StoreMarker::make(&files, &token).map_err(|error| disk_error(&mark_label, &error))
             };
             let threads = &self.disks.threads;
-            let result = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(StoreOperationError::abandon);
+            let result =
+                threads.run(&path, STORE_TIMEOUT, make, drop).map_err(StoreOperationError::abandon);
             let mark = result.map_err(|error| error.with_resource(&label))??;
             Ok(CreatedStoreMarker { mark: Some(mark), store: path, threads: threads.clone() })
         };
@@ -77,7 +81,8 @@ impl Shared {
         for store_token in stores {
             let store = find(config, &store_token.store)?;
             let refuse = |code, text: String| {
-                let error = ApiError::new(code, text).with_resource(format!("store/{}", store_token.store));
+                let error =
+                    ApiError::new(code, text).with_resource(format!("store/{}", store_token.store));
                 Err(error.with_field("shared"))
             };
             if !store.shared {
@@ -94,7 +99,9 @@ impl Shared {
             let result =
                 self.disks.query_store(&store.path, move |files| StoreMarker::check(files, &token));
             let path = store.path.display();
-            match result.map_err(|error| error.with_resource(format!("store/{}", store_token.store)))? {
+            match result
+                .map_err(|error| error.with_resource(format!("store/{}", store_token.store)))?
+            {
                 Ok(()) => {}
                 Err(StoreMarkerFault::Missing) => {
                     let text = format!(

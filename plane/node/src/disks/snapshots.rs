@@ -19,7 +19,7 @@ use suimon_ports::StateStoreError;
 use super::entry::DiskEntry;
 use super::opening::disk_error;
 use super::required::{contract_kind, file_name, required_disks, store_file};
-use super::store_threads::{StoreOperationError, STORE_TIMEOUT};
+use super::store_threads::{STORE_TIMEOUT, StoreOperationError};
 use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::records::{
@@ -244,7 +244,9 @@ impl Controller {
         let is_used = required_disks(config).into_values().any(|required| {
             let parent = required.config.parent.as_ref();
             parent.is_some_and(|parent| required.store.path.join(parent.as_str()) == path)
-                || required.exclusive_resources().contains(&ExclusiveResource::File(normalize_path(&path)))
+                || required
+                    .exclusive_resources()
+                    .contains(&ExclusiveResource::File(normalize_path(&path)))
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);

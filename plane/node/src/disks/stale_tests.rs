@@ -6,7 +6,7 @@ use suimon_contract::{ErrorCode, EventKind, MeasureStoreRequest, StorageState};
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_storage::{PlaneNotice, StoreView};
 use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
-use suimon_storage_qos::{DeliveryStats, DiskQosStatus, DiskQosCounters, Limits, LimitsOwner};
+use suimon_storage_qos::{DeliveryStats, DiskQosCounters, DiskQosStatus, Limits, LimitsOwner};
 
 use crate::DiskFileJob;
 use crate::disks::QueuedWrites;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use suimon_contract::{
     ApiError, ByteSize, CapacitySource, DiskConfig, DiskCounters, DiskFormat, DiskRequestCounters,
     DiskStatus, DiskVhostUserStatus, HostConfig, Name, QosFlowStatus, QosPolicyConfig,
-    QosPolicyKind, QosPolicyStatus, ResourceKind, StorageState, StoreConfig, StoreCapacityEstimate,
+    QosPolicyKind, QosPolicyStatus, ResourceKind, StorageState, StoreCapacityEstimate, StoreConfig,
     StoreReservations, StoreStatus, TopDisk, WhatIfRequest, WhatIfResponse,
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
@@ -17,12 +17,12 @@ use suimon_storage_engine::{DiskIoCounters, OpCounters};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
-use super::capability::{capacity, find_measurement};
 use super::entry::DiskEntry;
-use super::full_stores::{full_reason, full_status, add_full_store_factor, used_percent};
+use super::full_stores::{add_full_store_factor, full_reason, full_status, used_percent};
 use super::limits::store_reservations;
+use super::measured_capacity::{capacity, find_measurement};
 use super::required::{RequiredDisk, contract_kind, store_file};
-use super::store_threads::{StoreOperationError, STATUS_TIMEOUT};
+use super::store_threads::{STATUS_TIMEOUT, StoreOperationError};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -120,7 +120,10 @@ impl Shared {
             let io_counters = view.map(|view| view.counters).unwrap_or_default();
             TopDisk::new(
                 (config.name.clone(), config.store.clone()),
-                (state.unwrap_or(StorageState::Failed), self.disks.is_worker_unresponsive(id, view)),
+                (
+                    state.unwrap_or(StorageState::Failed),
+                    self.disks.is_worker_unresponsive(id, view),
+                ),
                 &counters(&io_counters),
                 io_counters.latency_sum_ns(),
                 snapshot.flows.get(&id).map(|flow| flow.last_5_s.clone()),
@@ -310,7 +313,8 @@ impl Shared {
             delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
             latency_ns: budget.map(|view| view.status.mean_latency_ns).filter(|ns| *ns > 0),
             queue_depth: budget.map_or(0, |view| view.status.in_flight_of_all_workers),
-            queue_depth_limit: budget.map_or(config.queue_depth_max, |view| view.status.depth_limit),
+            queue_depth_limit: budget
+                .map_or(config.queue_depth_max, |view| view.status.depth_limit),
             stale: budget.map_or_else(has_disks, |view| !view.is_current),
         }
     }
@@ -347,7 +351,8 @@ impl Disks {
         let (stores, path) = (self.stores.clone(), store.to_owned());
         let query = move || stores.files(&path).and_then(|files| files.space());
         let space = self.threads.run(store, STATUS_TIMEOUT, query, drop);
-        let space = space.map_err(|unanswered| StoreOperationError::abandon(unanswered).to_string())?;
+        let space =
+            space.map_err(|unanswered| StoreOperationError::abandon(unanswered).to_string())?;
         space.map_err(|error| error.to_string())
     }
 }
@@ -363,7 +368,10 @@ const fn source(capacity: Capacity) -> Option<CapacitySource> {
 fn estimate(view: &StoreView) -> Option<StoreCapacityEstimate> {
     let estimate = view.status.estimate?;
     let age = view.read_at.since(estimate.sampled_at).as_millis();
-    Some(StoreCapacityEstimate { iops: estimate.iops, age_ms: u64::try_from(age).unwrap_or(u64::MAX) })
+    Some(StoreCapacityEstimate {
+        iops: estimate.iops,
+        age_ms: u64::try_from(age).unwrap_or(u64::MAX),
+    })
 }
 
 /// Returns the status of a disk that is being created or was just deleted.

@@ -211,7 +211,9 @@ impl Controller {
             return Ok(());
         };
         let plan = required.plan();
-        if let (true, Some(planned), Some(image_kind)) = (plan.has_metadata(), plan.kind, image_kind) {
+        if let (true, Some(planned), Some(image_kind)) =
+            (plan.has_metadata(), plan.kind, image_kind)
+        {
             if planned != image_kind {
                 let (planned, image_kind) = (planned.as_str(), image_kind.as_str());
                 let text = format!(
@@ -254,7 +256,13 @@ impl Controller {
                     // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
-                DiskUndo::Close { entry, previous_config: old, was_new, was_unchecked, is_file_created: is_created } => {
+                DiskUndo::Close {
+                    entry,
+                    previous_config: old,
+                    was_new,
+                    was_unchecked,
+                    is_file_created: is_created,
+                } => {
                     self.close_and_unmake(&entry, is_created);
                     entry.lock().required = old;
                     entry.set_new(was_new);

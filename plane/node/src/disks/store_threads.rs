@@ -150,7 +150,13 @@ impl StoreThreads {
             );
             ApiError::new(ErrorCode::HostError, text)
         })?;
-        Ok(PendingStoreOperation { slot, threads: self.clone(), store, started, on_abandon: take_back })
+        Ok(PendingStoreOperation {
+            slot,
+            threads: self.clone(),
+            store,
+            started,
+            on_abandon: take_back,
+        })
     }
 
     /// Starts an operation on a store that no caller waits for. The store is silent if the

@@ -422,7 +422,8 @@ fn a_queue_that_the_host_cannot_serve_is_reported() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     for queue in [QueueKey::Client(7), QueueKey::Ring(1)] {
-        let fault = QueueFault { kind: FaultKind::SystemCallFailed, detail: "os error 28".to_owned() };
+        let fault =
+            QueueFault { kind: FaultKind::SystemCallFailed, detail: "os error 28".to_owned() };
         harness.disks.report(PlaneNotice::QueueFault { disk: DiskId(0), queue, fault });
     }
     let events = || harness.events(EventKind::DiskQueueFailed.id());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, DrainPlan, DrainRequest, VmDrainPlan, ErrorCode, EventKind, MigrateVmRequest, Name,
-    OperationState, VmState,
+    ApiError, DrainPlan, DrainRequest, ErrorCode, EventKind, MigrateVmRequest, Name,
+    OperationState, VmDrainPlan, VmState,
 };
 
 use crate::errors::summarize;
@@ -54,8 +54,12 @@ impl Shared {
             return VmDrainPlan { vm, destination: None, reason, blocks_drain: false };
         }
         match self.find_node(entry, request, migrations, in_vain) {
-            Ok(target) => VmDrainPlan { vm, destination: Some(target), reason: None, blocks_drain: false },
-            Err(reason) => VmDrainPlan { vm, destination: None, reason: Some(reason), blocks_drain: true },
+            Ok(target) => {
+                VmDrainPlan { vm, destination: Some(target), reason: None, blocks_drain: false }
+            }
+            Err(reason) => {
+                VmDrainPlan { vm, destination: None, reason: Some(reason), blocks_drain: true }
+            }
         }
     }
 
@@ -71,7 +75,8 @@ impl Shared {
         let arrival = self.outgoing_request(&entry.name).map_err(message)?;
         let _marks = self.create_store_markers(&arrival.stores).map_err(message)?;
         let desired = self.desired();
-        let is_requested = |name: &Name| request.destinations.is_empty() || request.destinations.contains(name);
+        let is_requested =
+            |name: &Name| request.destinations.is_empty() || request.destinations.contains(name);
         let mut nodes: Vec<&Name> = desired.config.nodes.iter().map(|node| &node.name).collect();
         nodes.retain(|name| is_requested(name) && !in_vain.contains(*name));
         nodes.sort_by_key(|name| migrations.get(*name).copied().unwrap_or_default());
@@ -80,7 +85,8 @@ impl Shared {
             let peer = self.peer_node(name).map_err(|error| vec![error]);
             let checked = peer.and_then(|peer| {
                 let checked = peer.check_incoming_migration(&arrival);
-                checked.map_err(|error| vec![self.migration_request_error(name, peer.as_ref(), error)])
+                checked
+                    .map_err(|error| vec![self.migration_request_error(name, peer.as_ref(), error)])
             });
             match checked {
                 Ok(_) => return Ok(name.clone()),

@@ -71,7 +71,9 @@ impl Shared {
 
     fn check_drain_request(&self, request: &DrainRequest) -> Result<(), ApiError> {
         let refuse = |field: &str, text: String| {
-            Err(ApiError::new(ErrorCode::InvalidValue, text).with_resource("host").with_field(field))
+            Err(ApiError::new(ErrorCode::InvalidValue, text)
+                .with_resource("host")
+                .with_field(field))
         };
         if !(1..=DOWNTIME_MS_MAX).contains(&request.downtime_ms) {
             let text = format!("must be from 1 to {DOWNTIME_MS_MAX}, not {}", request.downtime_ms);

@@ -116,8 +116,12 @@ fn a_drained_node_migrates_its_vms_and_accepts_none_until_it_is_undrained() {
     let second = &site.nodes[1].node;
     let nodes_shown = second.nodes();
     assert!(nodes_shown[0].drain.is_some() && nodes_shown[1].drain.is_none(), "{nodes_shown:?}");
-    let request_back =
-        MigrateVmRequest { destination: name("one"), downtime_ms: 300, bandwidth_max_bytes_per_s: None, deletes_source_files: false };
+    let request_back = MigrateVmRequest {
+        destination: name("one"),
+        downtime_ms: 300,
+        bandwidth_max_bytes_per_s: None,
+        deletes_source_files: false,
+    };
     let errors = second.check_migration(&name("a"), &request_back).unwrap_err();
     assert!(errors[0].message.contains("suimon node undrain one"), "{errors:?}");
     second.undrain("one").unwrap();

@@ -13,7 +13,8 @@ use suimon_image_files::{DiskError, HostInputs, RemainingRecordPolicy};
 use suimon_ports::{FileName, StoreFiles};
 
 use crate::disks::{
-    LOCK_RELEASE_TIMEOUT, disk_error, disk_format, file_name, store_file_error, retry_until_unlocked,
+    LOCK_RELEASE_TIMEOUT, disk_error, disk_format, file_name, retry_until_unlocked,
+    store_file_error,
 };
 use crate::errors::not_found;
 use crate::events::EventDraft;
@@ -29,7 +30,12 @@ struct TargetImage {
 
 impl TargetImage {
     fn target(&self) -> ImageTarget<'_> {
-        ImageTarget { files: &self.files, name: &self.name, format: self.format, display_prefix: "" }
+        ImageTarget {
+            files: &self.files,
+            name: &self.name,
+            format: self.format,
+            display_prefix: "",
+        }
     }
 
     fn to_api_error(&self, error: &DiskError) -> ApiError {
@@ -80,10 +86,11 @@ impl Shared {
         let undo = request.undo_backup.as_ref().map(named).transpose()?;
         let changes = self.with_image(store, request, |image, seeds| {
             let (target, dry_run) = (image.target(), request.dry_run);
-            let result = inspect::apply_remaining_redo(target, dry_run, seeds).and_then(|()| match &undo {
-                Some(backup) => inspect::undo(target, backup, dry_run),
-                None => inspect::repair(target, dry_run, seeds),
-            });
+            let result =
+                inspect::apply_remaining_redo(target, dry_run, seeds).and_then(|()| match &undo {
+                    Some(backup) => inspect::undo(target, backup, dry_run),
+                    None => inspect::repair(target, dry_run, seeds),
+                });
             result.map_err(|error| image.to_api_error(&error))
         })?;
         self.report_change(EventKind::ImageRepaired, store, &changes);
@@ -128,7 +135,9 @@ impl Shared {
         let label = format!("store/{store}");
         if request.format == Some(DiskFormat::PassThrough) {
             let text = "only raw, vhd and vhdx are formats of files";
-            return Err(ApiError::new(ErrorCode::InvalidValue, text).with_resource(label).with_field("format"));
+            return Err(ApiError::new(ErrorCode::InvalidValue, text)
+                .with_resource(label)
+                .with_field("format"));
         }
         let about_image = |error: ApiError| error.with_resource(&label);
         self.disks.check_store_responds(path).map_err(about_image)?;

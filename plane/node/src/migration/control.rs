@@ -64,7 +64,11 @@ impl Controller {
         if !operation.begin() {
             return;
         }
-        let options = ChangeOptions { forces_minimums: true, deletes_files: with_file, ..ChangeOptions::default() };
+        let options = ChangeOptions {
+            forces_minimums: true,
+            deletes_files: with_file,
+            ..ChangeOptions::default()
+        };
         let result = self.apply(operation, &Edit::DeleteMigratedVm(vm), options);
         self.write_drafts();
         operation.end(&result);

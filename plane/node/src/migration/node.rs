@@ -95,7 +95,9 @@ impl Node {
         let arrival = shared.outgoing_request(vm).map_err(to_errors)?;
         let _marks = shared.create_store_markers(&arrival.stores).map_err(to_errors)?;
         let checked = peer.check_incoming_migration(&arrival);
-        checked.map_err(|error| to_errors(shared.migration_request_error(&request.destination, peer.as_ref(), error)))
+        checked.map_err(|error| {
+            to_errors(shared.migration_request_error(&request.destination, peer.as_ref(), error))
+        })
     }
 
     /// Starts a migration of a VM to another node.
@@ -112,7 +114,10 @@ impl Node {
     ///
     /// # Errors
     /// The reasons why the VM cannot migrate to this node; never empty.
-    pub fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, Vec<ApiError>> {
+    pub fn check_incoming_migration(
+        &self,
+        request: &IncomingMigrationRequest,
+    ) -> Result<Plan, Vec<ApiError>> {
         let candidate = self.shared().check_incoming_migration(&Arc::new(request.clone()))?;
         Ok(candidate.plan)
     }
@@ -156,7 +161,10 @@ impl Node {
         id: &str,
         line: &PeerStream,
     ) -> Result<OwnedFd, ApiError> {
-        match self.shared().send_incoming_request(id, IncomingRequest::OpenConnection(line.clone()))? {
+        match self
+            .shared()
+            .send_incoming_request(id, IncomingRequest::OpenConnection(line.clone()))?
+        {
             IncomingResponse::Connection(line) => Ok(line),
             IncomingResponse::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,

@@ -166,7 +166,12 @@ fn restarted(harness: Harness) -> Harness {
 }
 
 fn request(target_name: &str) -> MigrateVmRequest {
-    MigrateVmRequest { destination: name(target_name), downtime_ms: 300, bandwidth_max_bytes_per_s: None, deletes_source_files: false }
+    MigrateVmRequest {
+        destination: name(target_name),
+        downtime_ms: 300,
+        bandwidth_max_bytes_per_s: None,
+        deletes_source_files: false,
+    }
 }
 
 /// Waits until there is exactly one event of a kind.

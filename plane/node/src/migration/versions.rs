@@ -88,7 +88,9 @@ impl Shared {
             self.host_name(),
             self.versions_text()
         );
-        Err(ApiError::new(ErrorCode::Unsupported, text).with_resource("arrival").with_field("protocol"))
+        Err(ApiError::new(ErrorCode::Unsupported, text)
+            .with_resource("arrival")
+            .with_field("protocol"))
     }
 
     /// Returns this node's versions of the migration protocol and of Suimon.

@@ -147,7 +147,11 @@ fn restarted(harness: Harness) -> Harness {
     let harness = Harness::start(store, devices);
     assert_eq!(bound(&harness, "web"), Some(FIRST));
     let web = spec(&harness, "web");
-    assert_eq!((web.bound_address, web.binds_source), (Some(FIRST), true), "from the first tables on");
+    assert_eq!(
+        (web.bound_address, web.binds_source),
+        (Some(FIRST), true),
+        "from the first tables on"
+    );
     harness
 }
 

@@ -141,7 +141,10 @@ impl CreatedObjects {
         }
     }
 
-    fn sweep_taps<'s>(&self, required: impl Iterator<Item = &'s PortDeviceSpec>) -> BTreeSet<NetworkDeviceId> {
+    fn sweep_taps<'s>(
+        &self,
+        required: impl Iterator<Item = &'s PortDeviceSpec>,
+    ) -> BTreeSet<NetworkDeviceId> {
         let required: BTreeSet<NetworkDeviceId> = required.filter_map(created_tap).collect();
         let mut removed = BTreeSet::new();
         for tap in self.taps.difference(&required) {

@@ -38,7 +38,9 @@ struct OwnedFile {
 }
 
 /// Reads the records of TAPs that the daemon may have created.
-pub(super) fn load_created_taps(store: &dyn StateStore) -> Result<Vec<NetworkDeviceId>, StateStoreError> {
+pub(super) fn load_created_taps(
+    store: &dyn StateStore,
+) -> Result<Vec<NetworkDeviceId>, StateStoreError> {
     let mut taps = Vec::new();
     scan_all(store, OWNED, &mut |key, value| {
         let tap: OwnedTap = decode(OWNED, key, value)?;

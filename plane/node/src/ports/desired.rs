@@ -7,7 +7,9 @@ use suimon_contract::{
     UplinkConfig, UplinkDriver,
 };
 use suimon_ports as ports;
-use suimon_ports::{PortDeviceSpec, StreamNicSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserNicSpec};
+use suimon_ports::{
+    PortDeviceSpec, StreamNicSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserNicSpec,
+};
 
 use crate::PortKey;
 use crate::offloads::offload_toggles;
@@ -41,7 +43,10 @@ pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
 
 /// Returns the switch that uses an uplink (directly or in a team) or a team. Uplinks and teams
 /// share one namespace, so `name` is unambiguous.
-pub(crate) fn find_using_switch<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c SwitchConfig> {
+pub(crate) fn find_using_switch<'c>(
+    config: &'c HostConfig,
+    name: &Name,
+) -> Option<&'c SwitchConfig> {
     let team = config.teams.iter().find(|team| team.members.contains(name));
     let uplink_port = team.map_or(name, |team| &team.name);
     config.switches.iter().find(|switch| switch.uplink.as_ref() == Some(uplink_port))

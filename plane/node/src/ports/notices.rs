@@ -44,7 +44,9 @@ impl Controller {
             match &notice {
                 DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
-                DeviceNotice::ProtocolViolation { detail } => state.down_reason = Some(detail.clone()),
+                DeviceNotice::ProtocolViolation { detail } => {
+                    state.down_reason = Some(detail.clone())
+                }
                 DeviceNotice::LinkChanged(_)
                 | DeviceNotice::DeviceLost { .. }
                 | DeviceNotice::FeaturesCommitted(_) => {}

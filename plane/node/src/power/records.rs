@@ -1,7 +1,7 @@
 //! Records of changed settings: table `power` of the state store, by the setting's file.
 
 use suimon_ports::{StateStore, StateStoreError};
-use suimon_power::{SettingRecords, SettingId};
+use suimon_power::{SettingId, SettingRecords};
 
 use crate::state::{StoreChange, decode, encode, scan_all};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use suimon_ports::{PowerHost, StateStore, StateStoreError};
 use suimon_power::{
-    ExternalChange, HostPowerSettings, OverwritePolicy, PowerSpec, Reconciliation, SettingRecords,
-    RequiredSetting, SettingId, SettingKind, decide, reconcile,
+    ExternalChange, HostPowerSettings, OverwritePolicy, PowerSpec, Reconciliation, RequiredSetting,
+    SettingId, SettingKind, SettingRecords, decide, reconcile,
 };
 
 use super::records;
@@ -86,7 +86,12 @@ pub fn restore_power(
 /// Returns a text about an externally changed setting that is left unchanged: its present value,
 /// the value that the daemon wrote, and the value before.
 pub(super) fn external_change_text(external_changes: &ExternalChange) -> String {
-    let ExternalChange { id, original_value: before, written_by_daemon: written, current_value: now } = external_changes;
+    let ExternalChange {
+        id,
+        original_value: before,
+        written_by_daemon: written,
+        current_value: now,
+    } = external_changes;
     format!("{id} is {now}; the daemon had written {written}, and the value before was {before}")
 }
 
@@ -107,7 +112,10 @@ impl SettingsWriter {
 
     /// Deletes all records if the host has been booted since the last daemon: its settings were
     /// reset.
-    pub(super) fn delete_records_of_other_boots(&mut self, boot_id: &str) -> Result<(), StateStoreError> {
+    pub(super) fn delete_records_of_other_boots(
+        &mut self,
+        boot_id: &str,
+    ) -> Result<(), StateStoreError> {
         if load_boot_id(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
             self.record(SettingRecords::new())?;
         }
@@ -116,7 +124,11 @@ impl SettingsWriter {
 
     /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
     /// setting.
-    pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &OverwritePolicy) -> ApplyResult {
+    pub(super) fn apply(
+        &mut self,
+        spec: Option<&PowerSpec>,
+        assert: &OverwritePolicy,
+    ) -> ApplyResult {
         let mut apply_result = ApplyResult::default();
         self.refused.clear();
         let reported_before: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
@@ -212,7 +224,8 @@ impl SettingsWriter {
     fn delete_unapplied_records(&mut self, machine: &HostPowerSettings) {
         let mut records = self.records.clone();
         records.retain(|id, record| {
-            !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.original_value)
+            !self.refused.contains_key(id)
+                || machine.value(*id).as_ref() != Some(&record.original_value)
         });
         if let Err(error) = self.record(records) {
             tracing::warn!(%error, "a setting that was never changed is still recorded");

@@ -46,7 +46,8 @@ fn a_power_plan_is_applied_shown_changed_and_removed() {
     assert_eq!(current_values(&status, "governor"), ["schedutil", "schedutil"]);
     assert_eq!(current_values(&status, "turbo"), ["off"]);
     assert_eq!(current_values(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
-    let boost = status.changed_settings.iter().find(|change| change.file.ends_with("boost")).unwrap();
+    let boost =
+        status.changed_settings.iter().find(|change| change.file.ends_with("boost")).unwrap();
     assert_eq!((boost.original.as_str(), boost.written_by_daemon.as_str()), ("1", "0"));
     assert_eq!(status.data_plane.poll_budget_us, 50);
 

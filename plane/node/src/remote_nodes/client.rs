@@ -44,14 +44,20 @@ pub trait PeerNode: Send + Sync {
     ///
     /// # Errors
     /// The node rejects the VM or cannot be reached.
-    fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError>;
+    fn check_incoming_migration(
+        &self,
+        request: &IncomingMigrationRequest,
+    ) -> Result<Plan, PeerError>;
 
     /// Starts to create the resources of a VM that migrates to the node. Returns the operation of
     /// the node.
     ///
     /// # Errors
     /// The node rejects the VM or cannot be reached.
-    fn prepare_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError>;
+    fn prepare_incoming_migration(
+        &self,
+        request: &IncomingMigrationRequest,
+    ) -> Result<Operation, PeerError>;
 
     /// Returns the state of an operation of the node. The node delays the answer by some seconds if
     /// the operation is in progress.

@@ -13,8 +13,8 @@ use suimon_quantity::{PortId, Time};
 
 use super::announcing::AnnouncementQueue;
 use super::effects::{AnnouncementTarget, Effects};
+use super::job::Job;
 use super::sockets::Sockets;
-use super::work::Job;
 use crate::shared::Shared;
 
 /// State of the team thread.
@@ -59,7 +59,11 @@ impl TeamDriver {
         for (port, control) in self.sockets.take_state_changes() {
             table.handle_control(port, control, now);
         }
-        let effects = if inbox.is_stop_requested { table.end_lacp(now) } else { table.poll(&*shared.plane, now) };
+        let effects = if inbox.is_stop_requested {
+            table.end_lacp(now)
+        } else {
+            table.poll(&*shared.plane, now)
+        };
         let (required, due) = (table.required_sockets(), table.next_deadline());
         drop(table);
         let Effects { frames, announcements, drafts } = effects;

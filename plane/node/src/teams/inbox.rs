@@ -10,7 +10,7 @@ use suimon_quantity::PortId;
 pub(crate) struct Inbox {
     /// Last link state of each device, by its port. The size is bounded by the number of devices.
     pub(crate) links: BTreeMap<PortId, LinkReport>,
-    /// Results of [`Job::Open`](super::work::Job::Open), one per job.
+    /// Results of [`Job::Open`](super::job::Job::Open), one per job.
     pub(crate) sockets: Vec<OpenedSocket>,
     /// True if the thread must end.
     pub(crate) is_stop_requested: bool,

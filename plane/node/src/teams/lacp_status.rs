@@ -39,7 +39,8 @@ pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
 
 /// Returns the partner of the group in use; `None` without one.
 pub(crate) fn partner_status(state: &TeamState) -> Option<LacpPartnerStatus> {
-    let group = state.group.filter(|group| state.members_in_use > 0 && group.class != LagClass::Defaulted);
+    let group =
+        state.group.filter(|group| state.members_in_use > 0 && group.class != LagClass::Defaulted);
     group.map(|group| LacpPartnerStatus {
         system: group.partner_system,
         system_priority: group.partner_system_priority,

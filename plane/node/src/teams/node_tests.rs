@@ -103,7 +103,8 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     let port = harness.devices.port_of("a").unwrap();
     harness.devices.set_missing("a", true);
     let queue = QueueId { port, direction: Direction::Egress, index: 0 };
-    let fault = QueueFault { kind: FaultKind::SystemCallFailed, detail: "it was unplugged".to_owned() };
+    let fault =
+        QueueFault { kind: FaultKind::SystemCallFailed, detail: "it was unplugged".to_owned() };
     harness.plane.notify(SwitchNotice::QueueFault { queue, fault });
     wait_until("member a has failed", || states(&harness) == [Failed, Active]);
     wait_until("the reason contains the missing device", || {

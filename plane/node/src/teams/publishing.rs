@@ -16,8 +16,12 @@ impl Shared {
         let ids = self.ids();
         let mut table = self.teams.table();
         let mut next = table.clone();
-        next.update(self.collect_required_teams(config, &ids), self.plane.now(), self.recording.as_ref())
-            .map_err(|error| internal(format!("cannot configure a team: {error}")))?;
+        next.update(
+            self.collect_required_teams(config, &ids),
+            self.plane.now(),
+            self.recording.as_ref(),
+        )
+        .map_err(|error| internal(format!("cannot configure a team: {error}")))?;
         let mut tables = topology(
             config,
             &ids,

@@ -9,8 +9,8 @@ use suimon_ports::{CONTROL_RECEIVE_PAUSE, ControlError, ControlFrame, ControlSoc
 use suimon_quantity::{PortId, Time};
 
 use super::inbox::OpenedSocket;
+use super::job::Job;
 use super::member::ControlSocketState;
-use super::work::Job;
 use crate::PortKey;
 use crate::events::EventDraft;
 
@@ -206,7 +206,10 @@ impl Sockets {
                 tracing::debug!(port = port.0, %error, "a control frame was lost");
                 SendResult::Discarded
             }
-            Err(error @ (ControlError::DeviceMissing { .. } | ControlError::SystemCallFailed { .. })) => {
+            Err(
+                error
+                @ (ControlError::DeviceMissing { .. } | ControlError::SystemCallFailed { .. }),
+            ) => {
                 self.fail(port, &error.to_string(), now);
                 SendResult::Discarded
             }

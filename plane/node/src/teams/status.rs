@@ -16,7 +16,7 @@ use super::table::TeamTable;
 use super::team_entry::TeamEntry;
 use crate::PortKey;
 use crate::errors::not_found;
-use crate::ports::{smallest_mtu, find_using_switch};
+use crate::ports::{find_using_switch, smallest_mtu};
 use crate::shared::Shared;
 
 impl Shared {
@@ -178,7 +178,11 @@ fn member_status(
         state,
         reason,
         link_up: member.properties.is_open && member.link.is_up,
-        speed_mbps: member.link.speed.mbps.filter(|_| member.properties.is_open && member.link.is_up),
+        speed_mbps: member
+            .link
+            .speed
+            .mbps
+            .filter(|_| member.properties.is_open && member.link.is_up),
         is_primary: status.is_primary,
         is_standby: status.is_standby,
         rx_bps: rates.rx_bps,

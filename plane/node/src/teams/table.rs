@@ -11,7 +11,7 @@ use suimon_teaming::Distribution;
 use super::effects::Effects;
 use super::inbox::LinkReport;
 use super::member::ControlSocketState;
-use super::plan::RequiredTeam;
+use super::required_team::RequiredTeam;
 use super::sockets::RequiredSocket;
 use super::team_entry::{TeamEntry, TeamError};
 use crate::SwitchPlane;
@@ -136,7 +136,8 @@ impl TeamTable {
     /// Returns the control sockets that members need. Announcements need them in all modes.
     pub(crate) fn required_sockets(&self) -> BTreeMap<PortId, RequiredSocket> {
         let members = self.teams.values().flat_map(|entry| &entry.members);
-        let with_control = members.filter(|m| m.properties.is_open && m.properties.supports_control_socket);
+        let with_control =
+            members.filter(|m| m.properties.is_open && m.properties.supports_control_socket);
         with_control
             .map(|member| {
                 let properties = &member.properties;

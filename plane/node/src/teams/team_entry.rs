@@ -9,7 +9,7 @@ use suimon_contract::{Name, TeamAlgorithm, TeamMode};
 use suimon_frame::MacAddr;
 use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, SwitchId, Time};
-use suimon_recording::{Recorded, RecordSink};
+use suimon_recording::{RecordSink, Recorded};
 use suimon_teaming::lacp::LacpAction;
 use suimon_teaming::{
     Algorithm, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD, Team, TeamChange,
@@ -18,9 +18,9 @@ use suimon_teaming::{
 use thiserror::Error;
 
 use super::effects::{AnnouncementTarget, Effects};
-use super::lacp_side::TeamLacp;
 use super::member::{ControlSocketState, LacpDirections, Member, placeholder_mac};
-use super::plan::RequiredTeam;
+use super::required_team::RequiredTeam;
+use super::team_lacp::TeamLacp;
 use super::texts::{churn_event, loopback_event, partner_changed_event};
 use crate::SwitchPlane;
 
@@ -68,7 +68,11 @@ impl TeamEntry {
             name: plan.config.name.clone(),
             id: plan.id,
             switch: plan.switch,
-            team: Recorded::record_team(sink, (now, plan.config.name.as_str()), spec(plan, &members))?,
+            team: Recorded::record_team(
+                sink,
+                (now, plan.config.name.as_str()),
+                spec(plan, &members),
+            )?,
             lacp: None,
             sink: sink.cloned(),
             members,

@@ -11,7 +11,7 @@ use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, Time};
 
 use super::driver::{PollResult, TeamDriver};
-use super::work::Job;
+use super::job::Job;
 use crate::command::Command;
 use crate::ports::{Devices, Port, required_ports};
 use crate::shared::Shared;
@@ -21,8 +21,10 @@ use crate::testing::{
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
-pub(crate) const DOWN: LinkProperties =
-    LinkProperties { is_up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
+pub(crate) const DOWN: LinkProperties = LinkProperties {
+    is_up: false,
+    speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None },
+};
 /// Capacity of the worker's queue.
 pub(crate) const JOBS_MAX: usize = 1000;
 /// First pause before a socket is opened again.

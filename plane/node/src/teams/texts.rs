@@ -3,17 +3,26 @@
 use suimon_contract::{EventKind, Name};
 use suimon_teaming::lacp::{ChurnSide, PortInfo};
 
-use super::lacp_side::PartnerChange;
+use super::team_lacp::PartnerChange;
 use crate::PortKey;
 use crate::events::EventDraft;
 
-pub(super) fn team_event_draft(kind: EventKind, team: &Name, text: impl Into<String>) -> EventDraft {
+pub(super) fn team_event_draft(
+    kind: EventKind,
+    team: &Name,
+    text: impl Into<String>,
+) -> EventDraft {
     EventDraft::new(kind, PortKey::Team(team.clone()), text)
 }
 
 /// Returns the event that one end of a link has been out of sync for too long, or is in sync again
 /// (IEEE 802.1AX churn detection).
-pub(crate) fn churn_event(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> EventDraft {
+pub(crate) fn churn_event(
+    team: &Name,
+    member: &str,
+    side: ChurnSide,
+    is_churning: bool,
+) -> EventDraft {
     let (end, side_name) = match side {
         ChurnSide::Actor => ("This host", "actor"),
         ChurnSide::Partner => ("The LACP partner", "partner"),
@@ -39,7 +48,9 @@ pub(crate) fn loopback_event(team: &Name, member: &str, port: Option<u16>) -> Ev
                 "The link of {member} is looped back to this host, to LACP port {port}; the \
                  member is not used. Check the cables."
             );
-            team_event_draft(EventKind::LacpLooped, team, text).with("member", member).with("port", port)
+            team_event_draft(EventKind::LacpLooped, team, text)
+                .with("member", member)
+                .with("port", port)
         }
         None => {
             let text = format!(
@@ -52,7 +63,11 @@ pub(crate) fn loopback_event(team: &Name, member: &str, port: Option<u16>) -> Ev
 
 /// Returns the event that a member's partner has changed: another system, or other settings of the
 /// same one.
-pub(crate) fn partner_changed_event(team: &Name, member: &str, change: &PartnerChange) -> EventDraft {
+pub(crate) fn partner_changed_event(
+    team: &Name,
+    member: &str,
+    change: &PartnerChange,
+) -> EventDraft {
     let PartnerChange { from, to, change_count: changes, .. } = change;
     let text = if from.system == to.system {
         let partner = format!("The LACP partner {} on the link of {member}", to.system);

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::driver::{PollResult, TeamDriver};
-use super::work::run_worker;
+use super::job::run_worker;
 use crate::shared::Shared;
 
 /// Capacity of the worker's queue: jobs of some thousand iterations of the team thread, and one

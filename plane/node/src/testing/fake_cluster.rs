@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{
-    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterLease,
-    ClusterLeaseId, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView,
-    ClusterWatch,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore,
+    ClusterLease, ClusterLeaseId, ClusterObserver, ClusterStoreError,
+    ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
 };
 
 use crate::ClusterStoreConnector;
@@ -183,8 +183,12 @@ impl World {
                     let created =
                         self.entries.get(key).map_or(revision, |(entry, _)| entry.created_revision);
                     let (key, value) = (key.clone(), value.clone());
-                    let entry =
-                        ClusterEntry { key: key.clone(), value, created_revision: created, modified_revision: revision };
+                    let entry = ClusterEntry {
+                        key: key.clone(),
+                        value,
+                        created_revision: created,
+                        modified_revision: revision,
+                    };
                     self.entries
                         .insert(key.clone(), (entry.clone(), lease.map(|lease_id| lease_id.0)));
                     notifications.push((key, Some(entry)));

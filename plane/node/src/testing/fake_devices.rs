@@ -17,7 +17,7 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 
 use self::device::FakeDevice;
-use crate::ports::{exclusive_resource, created_socket, created_tap};
+use crate::ports::{created_socket, created_tap, exclusive_resource};
 use crate::transaction::{ExclusiveResource, NetworkDeviceId};
 
 /// State of the host that survives a process.
@@ -103,8 +103,10 @@ struct Inner {
 }
 
 /// Default link of a device.
-pub(crate) const LINK: LinkProperties =
-    LinkProperties { is_up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
+pub(crate) const LINK: LinkProperties = LinkProperties {
+    is_up: true,
+    speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) },
+};
 
 impl Default for Inner {
     fn default() -> Self {

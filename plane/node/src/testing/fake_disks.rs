@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_image_files::LayerStack;
-use suimon_ports::testing::{MemoryRedoRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo};
+use suimon_ports::testing::{
+    MemoryRedoRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo,
+};
 use suimon_ports::{
     DiskExports, NbdClient, NbdLimits, NbdServerSpec, StoreFault, StoreFileError, StoreFiles,
     StoreIdentity, StoreOpener,

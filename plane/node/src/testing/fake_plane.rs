@@ -119,7 +119,8 @@ impl FakePlane {
     pub(crate) fn attach(&self, id: QueueId) {
         let mut inner = self.lock();
         let worker = inner.home(id.port);
-        let view = QueueView { id, worker, frames: 0, bytes: 0, dropped_full: 0, moves: 0, busy_ns: 0 };
+        let view =
+            QueueView { id, worker, frames: 0, bytes: 0, dropped_full: 0, moves: 0, busy_ns: 0 };
         inner.queues.insert(id, view);
     }
 

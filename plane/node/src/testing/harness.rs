@@ -11,7 +11,7 @@ use suimon_contract::{
 use suimon_ports::{CpuAffinity, CpuTopology, PortDeviceSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
-use crate::ports::{required_ports, created_socket, created_tap};
+use crate::ports::{created_socket, created_tap, required_ports};
 use crate::testing::{
     FakeCluster, FakeDevices, FakeDisks, FakeMembers, FakePeerNodes, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore,

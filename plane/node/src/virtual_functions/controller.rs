@@ -12,7 +12,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::{PciAddress, PortId};
 
 use super::VfAddress;
-use super::numbers::NicNumbers;
+use super::nic_numbers::NicNumbers;
 
 /// State of a NIC's MAC address in an adapter's embedded switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,8 @@ mod tests {
     fn nics_that_are_not_configured_are_forgotten() {
         let mut controller = VfController::default();
         let (kept_nic, assigned) = (name("kept"), name("held"));
-        let numbers = [controller.assign_nic_number(&kept_nic), controller.assign_nic_number(&assigned)];
+        let numbers =
+            [controller.assign_nic_number(&kept_nic), controller.assign_nic_number(&assigned)];
         let (configured, of_vfs) =
             (BTreeSet::from([&kept_nic]), BTreeSet::from([assigned.clone()]));
         let mut seen_numbers = BTreeSet::from(numbers);
@@ -118,7 +119,10 @@ mod tests {
             assert_eq!(controller.name(number), None);
             assert!(controller.failures.is_empty());
         }
-        assert_eq!([controller.assign_nic_number(&kept_nic), controller.assign_nic_number(&assigned)], numbers);
+        assert_eq!(
+            [controller.assign_nic_number(&kept_nic), controller.assign_nic_number(&assigned)],
+            numbers
+        );
         assert_eq!(numbers.map(|number| controller.name(number)), [Some(kept_nic), Some(assigned)]);
     }
 }

@@ -8,7 +8,7 @@ use suimon_ports::{PfProperties, VfProperties};
 use suimon_quantity::PciAddress;
 
 use super::VfAddress;
-use crate::adapters::{refers_to, find_vf_user};
+use crate::adapters::{find_vf_user, refers_to};
 use crate::shared::Shared;
 
 /// Adapters, VFs and NICs found by one query of the host.
@@ -76,7 +76,8 @@ impl HostQuery {
     ) -> BTreeMap<(PciAddress, MacAddr), bool> {
         let mut addresses = BTreeMap::new();
         for nic in &config.nics {
-            let (Some(adapter), Some(mac)) = (self.adapter_by_switch.get(&nic.switch), nic.mac) else {
+            let (Some(adapter), Some(mac)) = (self.adapter_by_switch.get(&nic.switch), nic.mac)
+            else {
                 continue;
             };
             *addresses.entry((*adapter, mac)).or_default() |= !is_elsewhere(nic);

@@ -23,13 +23,15 @@ impl Controller {
         for (nic, vf) in recorded.iter().flat_map(|vm| &vm.previous_state.unreturned_vfs) {
             let Some(vf) = vf.address() else { continue };
             self.shared.vf_assignments.view().assigned.insert(vf.pci_address, nic.clone());
-            let (nic, vf) = (self.vf_controller.assign_nic_number(nic), self.vf_controller.assign_vf_id(&vf));
+            let (nic, vf) =
+                (self.vf_controller.assign_nic_number(nic), self.vf_controller.assign_vf_id(&vf));
             self.notify_policy(&FailoverEvent::VfUnplugPending { nic, vf });
         }
     }
 
     fn hold_vf(&mut self, config: &HostConfig, nic: &Name, vf: VfAddress) {
-        let (id, vf_id) = (self.vf_controller.assign_nic_number(nic), self.vf_controller.assign_vf_id(&vf));
+        let (id, vf_id) =
+            (self.vf_controller.assign_nic_number(nic), self.vf_controller.assign_vf_id(&vf));
         let mut view = self.shared.vf_assignments.view();
         view.assigned.insert(vf.pci_address, nic.clone());
         view.active.insert(nic.clone(), vf.clone());

@@ -17,7 +17,11 @@ pub(super) fn nic_on_vf_event(nic: &Name, vf: &VfAddress) -> EventDraft {
     with_vf(nic_draft(EventKind::NicOnVf, nic, format!("Traffic of the NIC uses {vf}.")), vf)
 }
 
-pub(super) fn nic_on_paravirtual_path_event(nic: &Name, vf: &VfAddress, reason: &str) -> EventDraft {
+pub(super) fn nic_on_paravirtual_path_event(
+    nic: &Name,
+    vf: &VfAddress,
+    reason: &str,
+) -> EventDraft {
     let text = format!("Traffic of the NIC uses the switch, {vf} was released: {reason}.");
     with_vf(nic_draft(EventKind::NicOnSynthetic, nic, text), vf).with("reason", reason)
 }

@@ -8,7 +8,7 @@ use crate::events::EventDraft;
 use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::QueueMoveTask;
+use crate::vmq::placement::QueueMoveTask;
 
 /// Move of a queue between two workers. Workers have the plane's ids.
 pub(super) struct QueueHandover<'a> {
@@ -52,7 +52,9 @@ pub(super) fn queue_moved_event(
 ) -> Option<EventDraft> {
     let QueueHandover { from, to, .. } = hand_over;
     let (because, predicted) = match task {
-        QueueMoveTask::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
+        QueueMoveTask::Move(Move { reason, predicted, .. }) => {
+            (reason.to_string(), Some(predicted))
+        }
         QueueMoveTask::PlaceInitially { .. } => {
             let reason = reason.map(|reason| with_plane_ids(reason, numbering).to_string());
             (reason.unwrap_or_else(|| "the first worker of the queue".to_owned()), None)

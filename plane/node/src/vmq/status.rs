@@ -11,7 +11,7 @@ use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::events::with_plane_ids;
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::Placement;
+use crate::vmq::placement::Placement;
 
 impl Shared {
     /// Returns the status of each uplink and team that a switch uses, in the order of switches.

@@ -64,7 +64,10 @@ fn rules_follow_added_removed_and_changed_nics() {
     harness.apply_ok(&with_nics(&nics));
     assert_eq!(rules(&harness), [(1, Some(10), 1), (2, None, 2)]);
     let status = steering(&harness);
-    assert_eq!((status.mode, status.queues, status.queues_are_exclusive), (SteeringMode::Hardware, 3, true));
+    assert_eq!(
+        (status.mode, status.queues, status.queues_are_exclusive),
+        (SteeringMode::Hardware, 3, true)
+    );
     assert_eq!(named(&status), [("web", 1), ("db", 2)]);
     let reason = "frames of 1 NIC are classified in software: no receive queue is free";
     assert_eq!(status.reason.as_deref(), Some(reason));

@@ -11,7 +11,7 @@ use suimon_switch::WorkerStatus;
 use suimon_vmq::WorkerBusy;
 
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::Placement;
+use crate::vmq::placement::Placement;
 
 /// State of VMQ: written by the control thread, read by status requests. Not locked while queues
 /// are handed over.

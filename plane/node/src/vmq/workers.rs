@@ -52,7 +52,8 @@ impl Controller {
             self.drafts.extend(workers_changed_events(&previous, &running));
             if let Err(error) = set {
                 // The former workers are restored, unless they have not changed.
-                self.worker_placements = running.into_iter().map(|(_, placement)| placement).collect();
+                self.worker_placements =
+                    running.into_iter().map(|(_, placement)| placement).collect();
                 let text = format!("the workers could not be reconfigured: {error}");
                 let error = ApiError::new(ErrorCode::HostError, text);
                 return Err(error.with_resource("host").with_field("worker_cpus"));

@@ -35,8 +35,12 @@ impl VmStep {
     pub(crate) const fn phase(&self) -> ChangePhase {
         match self {
             Self::Create => ChangePhase::CreateVms,
-            Self::ReleaseDevicesClosedBeforeCommit(_) => ChangePhase::ReleaseDevicesClosedBeforeCommit,
-            Self::ReleaseDevicesClosedAfterCommit(_) => ChangePhase::ReleaseDevicesClosedAfterCommit,
+            Self::ReleaseDevicesClosedBeforeCommit(_) => {
+                ChangePhase::ReleaseDevicesClosedBeforeCommit
+            }
+            Self::ReleaseDevicesClosedAfterCommit(_) => {
+                ChangePhase::ReleaseDevicesClosedAfterCommit
+            }
         }
     }
 }
@@ -82,7 +86,9 @@ impl Controller {
                 let desired = self.shared.desired();
                 (VmUndo::ReturnDevices, self.release_devices(releases, &desired.config))
             }
-            VmStep::ReleaseDevicesClosedAfterCommit(releases) => (VmUndo::ReturnDevices, self.release_devices(releases, to)),
+            VmStep::ReleaseDevicesClosedAfterCommit(releases) => {
+                (VmUndo::ReturnDevices, self.release_devices(releases, to))
+            }
         }
     }
 }
@@ -91,7 +97,8 @@ impl fmt::Display for VmStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Create => "create VMs",
-            Self::ReleaseDevicesClosedBeforeCommit(_) | Self::ReleaseDevicesClosedAfterCommit(_) => "unplug devices from guests",
+            Self::ReleaseDevicesClosedBeforeCommit(_)
+            | Self::ReleaseDevicesClosedAfterCommit(_) => "unplug devices from guests",
         })
     }
 }

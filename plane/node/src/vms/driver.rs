@@ -9,7 +9,7 @@ use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
 use super::adoption::UnresponsiveVm;
-use super::control_line::ControlSender;
+use super::control_sender::ControlSender;
 use super::entry::vm_state;
 use super::freezing::GuestFreeze;
 use super::inbox::{DriverEnd, Input, Message, PendingNotices};
@@ -120,7 +120,9 @@ impl Driver {
                 Input::Message(Message::StartIncomingMigration(request, operation)) => {
                     self.begin_incoming(&request, &operation);
                 }
-                Input::Message(Message::IncomingRequest(query)) => self.handle_incoming_request(query),
+                Input::Message(Message::IncomingRequest(query)) => {
+                    self.handle_incoming_request(query)
+                }
                 Input::Message(Message::ReleaseDevices(devices)) => self.begin_release(devices),
                 Input::Message(Message::Reconcile) => {
                     self.end_release();
@@ -205,7 +207,8 @@ impl Driver {
         }
         let state = self.entry.view().state;
         let is_paused = work == VmAction::Pause && self.waits_for_space();
-        let checked = if is_paused { self.check_migration_permits(work) } else { self.check_action(work) };
+        let checked =
+            if is_paused { self.check_migration_permits(work) } else { self.check_action(work) };
         let result = checked.and_then(|()| match work {
             VmAction::Start if operation.is_none() => self.start_with_host(),
             VmAction::Pause if is_paused => {

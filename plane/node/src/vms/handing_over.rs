@@ -56,7 +56,11 @@ impl Driver {
             Err(error) => {
                 let error = peer_error(&migration.destination_node, error);
                 if !is_reported {
-                    self.append(texts::handed_over_event(&self.entry, &migration.destination_node, &error.message));
+                    self.append(texts::handed_over_event(
+                        &self.entry,
+                        &migration.destination_node,
+                        &error.message,
+                    ));
                 }
                 let mut view = self.entry.view();
                 view.state = VmState::HandedOver;

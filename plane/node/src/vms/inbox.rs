@@ -124,7 +124,9 @@ impl Inbox {
         let last = messages.iter_mut().rev().find(|message| !is_request(message));
         match (last, message) {
             (Some(Message::Reconcile), Message::Reconcile) => return None,
-            (Some(Message::ReleaseDevices(queued)), Message::ReleaseDevices(devices)) => queued.extend(devices),
+            (Some(Message::ReleaseDevices(queued)), Message::ReleaseDevices(devices)) => {
+                queued.extend(devices)
+            }
             (_, message) => messages.push_back(message),
         }
         drop(waiting);
@@ -181,7 +183,8 @@ impl Inbox {
         if waiting.notices.as_ref().is_none_or(|notices| notices.run_number < run) {
             waiting.notices = Some(PendingNotices { run_number: run, ..PendingNotices::default() });
         }
-        let Some(notices) = waiting.notices.as_mut().filter(|notices| notices.run_number == run) else {
+        let Some(notices) = waiting.notices.as_mut().filter(|notices| notices.run_number == run)
+        else {
             return;
         };
         match notice {

@@ -121,7 +121,9 @@ impl VmEntry {
         let is_here = view.migration.as_ref().is_none_or(|migration| {
             migration.is_outgoing && migration.phase != MigrationPhase::HandedOver
         });
-        is_here && !self.is_switchover_in_progress() && VmAction::Kill.check(&self.name, view.state).is_ok()
+        is_here
+            && !self.is_switchover_in_progress()
+            && VmAction::Kill.check(&self.name, view.state).is_ok()
     }
 
     /// Publishes that the switchover of an outgoing migration begins: from now on, only the driver

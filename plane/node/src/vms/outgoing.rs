@@ -14,7 +14,7 @@ use suimon_ports::MigrationSpec;
 
 use super::records::{StoredMigration, StoredMigrationState};
 use crate::PeerNode;
-use crate::disks::{DiskMirror, OutgoingDisk, CreatedStoreMarker};
+use crate::disks::{CreatedStoreMarker, DiskMirror, OutgoingDisk};
 use crate::operations::OperationHandle;
 
 pub(super) const SWITCHOVER_POLL_INTERVAL: Duration = Duration::from_millis(2);

@@ -7,7 +7,7 @@ use suimon_ports::{MigrationTransferPhase, Vm, VmCommand, VmError, VmErrorKind, 
 
 use super::driver::Driver;
 use super::entry::vm_state;
-use super::move_limits::SWITCHOVER_TIMEOUT;
+use super::migration_limits::SWITCHOVER_TIMEOUT;
 use super::outgoing::{OutgoingMigration, SWITCHOVER_POLL_INTERVAL, Stage};
 use super::records::{StoredMigration, StoredMigrationState};
 use super::texts;
@@ -25,7 +25,14 @@ impl Driver {
         // No other node gets the VM any more, so that other threads may kill it while QEMU does not
         // respond.
         self.entry.set_switchover_in_progress(false);
-        let OutgoingMigration { migration, operation, stage, handed_over_disks: handed_over, store_markers: marks, .. } = outgoing;
+        let OutgoingMigration {
+            migration,
+            operation,
+            stage,
+            handed_over_disks: handed_over,
+            store_markers: marks,
+            ..
+        } = outgoing;
         // Stops the mirrors before the guest continues.
         drop(stage);
         self.roll_back(&migration, handed_over);
@@ -45,7 +52,11 @@ impl Driver {
             // Best effort: the destination abandons the migration if it receives no requests.
             let _ = peer.abandon_incoming_migration(&migration.id);
         }
-        self.append(texts::migration_failed_event(&self.entry, migration.destination_node.as_str(), &error.message));
+        self.append(texts::migration_failed_event(
+            &self.entry,
+            migration.destination_node.as_str(),
+            &error.message,
+        ));
         let mut view = self.entry.view();
         view.migration = None;
         match (&self.run, &self.unresponsive) {
@@ -88,7 +99,8 @@ impl Driver {
     /// Continues a VM that was adopted after its outgoing migration had failed: cancels QEMU's
     /// migration and resumes the VM.
     pub(super) fn continue_adopted_vm(&mut self) {
-        if self.unresponsive.is_some() || !std::mem::take(&mut self.cancels_migration_when_adopted) {
+        if self.unresponsive.is_some() || !std::mem::take(&mut self.cancels_migration_when_adopted)
+        {
             return;
         }
         if let Some(StoredMigrationState::Outgoing(migration)) = self.migration_record.clone() {
@@ -163,7 +175,9 @@ fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
     let phase = vm.migration_status()?.phase;
     if !matches!(
         phase,
-        MigrationTransferPhase::None | MigrationTransferPhase::Done | MigrationTransferPhase::Failed(_)
+        MigrationTransferPhase::None
+            | MigrationTransferPhase::Done
+            | MigrationTransferPhase::Failed(_)
     ) {
         vm.execute(&VmCommand::CancelMigration)?;
         return Ok(false);

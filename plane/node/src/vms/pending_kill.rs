@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::move_limits::{FINAL_COPY_TIMEOUT, SWITCHOVER_TIMEOUT};
+use super::migration_limits::{FINAL_COPY_TIMEOUT, SWITCHOVER_TIMEOUT};
 use crate::operations::OperationHandle;
 
 /// Time within which the driver must begin a kill.

@@ -103,7 +103,12 @@ impl Driver {
     }
 
     /// Requests the hot-unplug of devices that are plugged but not in `required`.
-    fn unplug_removed(&self, run: &mut Run, device: DeviceKind, required: &BTreeSet<Name>) -> PlugFailures {
+    fn unplug_removed(
+        &self,
+        run: &mut Run,
+        device: DeviceKind,
+        required: &BTreeSet<Name>,
+    ) -> PlugFailures {
         let mut refusals = Vec::new();
         let removed: Vec<Name> = device.plugged(run).difference(required).cloned().collect();
         for name in removed {

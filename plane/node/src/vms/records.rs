@@ -168,7 +168,10 @@ pub(crate) fn vm_deletion_changes(
 }
 
 /// Returns true if this migration was activated on this node.
-pub(crate) fn is_migration_activated(store: &dyn StateStore, id: &str) -> Result<bool, StateStoreError> {
+pub(crate) fn is_migration_activated(
+    store: &dyn StateStore,
+    id: &str,
+) -> Result<bool, StateStoreError> {
     // In this order, because the deletion of a VM moves its id to the other table.
     let vms = load_vms(store)?;
     let is_arrival = |vm: &StoredVm| vm.incoming_migration_id.as_deref() == Some(id);

@@ -30,7 +30,12 @@ impl SelfReleased {
     /// Records that the guest has released a device. Returns the delay until the device is plugged
     /// again: `first`, or twice the previous delay. After the device was plugged for longer than
     /// the longest delay, the delay is `first` again.
-    pub(super) fn record_release(&mut self, device: VmDevice, now: Instant, first: Duration) -> Duration {
+    pub(super) fn record_release(
+        &mut self,
+        device: VmDevice,
+        now: Instant,
+        first: Duration,
+    ) -> Duration {
         let longest = first * DELAY_MAX;
         let before = self.0.get(&device).filter(|before| now < before.plug_at + longest);
         let delay = before.map_or(first, |before| (before.delay * 2).min(longest));

@@ -9,12 +9,14 @@ use suimon_quantity::PciAddress;
 
 use super::VmEntry;
 use super::autostart::clear_autostart;
-use super::control_line::ControlSender;
+use super::control_sender::ControlSender;
 use super::driver::Driver;
 use super::inbox::Message;
 use super::incoming::initial_incoming_view;
 use super::outgoing::handed_over_view;
-use super::records::{StoredMigrationState, StoredRun, StoredVm, vm_deletion_changes, load_vms, save_vm};
+use super::records::{
+    StoredMigrationState, StoredRun, StoredVm, load_vms, save_vm, vm_deletion_changes,
+};
 use super::starting::Autostart;
 use super::vfs::UnreturnedVfs;
 use crate::control::Controller;
@@ -45,9 +47,10 @@ pub(crate) fn disks_on_other_nodes(recorded: &[RecordedVm]) -> BTreeMap<Name, Di
             Some(StoredMigrationState::Incoming { handed_over_disks: handed_over, .. }) => {
                 (handed_over, DiskMigrationState::AwaitingHandover)
             }
-            Some(StoredMigrationState::HandedOver(migration) | StoredMigrationState::Migrated(migration)) => {
-                (&migration.handed_over_disks, DiskMigrationState::HandedOver)
-            }
+            Some(
+                StoredMigrationState::HandedOver(migration)
+                | StoredMigrationState::Migrated(migration),
+            ) => (&migration.handed_over_disks, DiskMigrationState::HandedOver),
             Some(StoredMigrationState::Outgoing(_)) | None => (&[], DiskMigrationState::HandedOver),
         };
         names.iter().map(move |name| (name.clone(), mode))
@@ -74,7 +77,8 @@ impl Controller {
                     continue;
                 }
                 let folder = to.host.vm_folder_path(&vm.name);
-                let prepared = self.shared.vms.dependencies.host.create_folder(&folder, entry.user_id);
+                let prepared =
+                    self.shared.vms.dependencies.host.create_folder(&folder, entry.user_id);
                 if let Err(error) = prepared {
                     let error = ApiError::new(ErrorCode::HostError, error.text);
                     return (created, Err(error.with_resource(entry.label())));
@@ -94,24 +98,37 @@ impl Controller {
         let about_vm = |error: ApiError| error.with_resource(format!("vm/{name}"));
         let user = self.shared.vms.unused_user_id().ok_or_else(|| no_free_user_error(name))?;
         let arrival = self.incoming_vm.clone().filter(|request| request.vm.name == *name);
-        let uuid =
-            arrival.as_ref().map_or_else(|| Ok(self.new_uuid()), |request| parse_vm_uuid(request))?;
+        let uuid = arrival
+            .as_ref()
+            .map_or_else(|| Ok(self.new_uuid()), |request| parse_vm_uuid(request))?;
         let moving = arrival.as_ref().map(|request| StoredMigrationState::Incoming {
             id: request.id.clone(),
             source_node: request.source_node.clone(),
-            handed_over_disks: request.handed_over_disks.iter().map(|disk| disk.name.clone()).collect(),
+            handed_over_disks: request
+                .handed_over_disks
+                .iter()
+                .map(|disk| disk.name.clone())
+                .collect(),
         });
         let folder = config.host.vm_folder_path(name);
         let prepared = self.shared.vms.dependencies.host.create_folder(&folder, user);
         prepared.map_err(|error| about_vm(ApiError::new(ErrorCode::HostError, error.text)))?;
         let held_vfs = Vec::new();
-        let stored = StoredVm { uuid, user_id: user, run: None, migration: moving, incoming_migration_id: None, unreturned_vfs: held_vfs };
+        let stored = StoredVm {
+            uuid,
+            user_id: user,
+            run: None,
+            migration: moving,
+            incoming_migration_id: None,
+            unreturned_vfs: held_vfs,
+        };
         let result = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
         result.map_err(|error| about_vm(crate::errors::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
         if let Some(request) = arrival {
             let mut view = entry.view();
-            (view.state, view.migration) = (VmState::IncomingMigration, Some(initial_incoming_view(&request)));
+            (view.state, view.migration) =
+                (VmState::IncomingMigration, Some(initial_incoming_view(&request)));
         }
         self.shared.vms.insert(entry.clone());
         let left_vm = PreviousVmState { migration: stored.migration, ..PreviousVmState::default() };
@@ -169,7 +186,9 @@ impl Controller {
             let Some(entry) = self.shared.vms.remove(name) else { continue };
             entry.inbox.put(Message::Delete);
             entry.join();
-            if let Err(error) = self.forget_vm(name, entry.incoming_migration_id.get().map(String::as_str)) {
+            if let Err(error) =
+                self.forget_vm(name, entry.incoming_migration_id.get().map(String::as_str))
+            {
                 tracing::error!(vm = %name, %error, "cannot delete the record of a VM");
             }
             self.remove_folder(config, name);
@@ -177,7 +196,8 @@ impl Controller {
     }
 
     fn forget_vm(&self, name: &Name, arrived: Option<&str>) -> Result<(), StateStoreError> {
-        let mut changes = vm_deletion_changes(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
+        let mut changes =
+            vm_deletion_changes(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
         changes.push(clear_autostart(name));
         self.store.commit(&changes)
     }
@@ -244,7 +264,14 @@ impl Controller {
             drop(view);
             self.shared.vms.insert(entry.clone());
             let StoredVm { run, migration: moving, unreturned_vfs: held_vfs, .. } = stored;
-            recorded.push(RecordedVm { entry, previous_state: PreviousVmState { run, migration: moving, unreturned_vfs: held_vfs } });
+            recorded.push(RecordedVm {
+                entry,
+                previous_state: PreviousVmState {
+                    run,
+                    migration: moving,
+                    unreturned_vfs: held_vfs,
+                },
+            });
         }
         forget_stale_vfs(&mut recorded);
         Ok(recorded)
@@ -260,8 +287,10 @@ impl Controller {
     ) -> Result<(), StateStoreError> {
         for RecordedVm { entry, previous_state: left_vm } in recorded {
             if left_vm.run.is_some() {
-                let is_arriving = matches!(left_vm.migration, Some(StoredMigrationState::Incoming { .. }));
-                entry.view().state = if is_arriving { VmState::IncomingMigration } else { VmState::NotResponding };
+                let is_arriving =
+                    matches!(left_vm.migration, Some(StoredMigrationState::Incoming { .. }));
+                entry.view().state =
+                    if is_arriving { VmState::IncomingMigration } else { VmState::NotResponding };
             }
             if let Err(error) = self.start_driver(&entry, left_vm) {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");

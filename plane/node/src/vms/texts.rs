@@ -141,7 +141,11 @@ pub(super) fn device_unplugged_event(entry: &VmEntry, device_label: &str) -> Eve
 
 /// Returns the event of a device that the guest has released without a request. Its rate is
 /// limited, because the guest determines how often it occurs.
-pub(super) fn device_self_released_event(entry: &VmEntry, device_label: &str, delay: Duration) -> EventDraft {
+pub(super) fn device_self_released_event(
+    entry: &VmEntry,
+    device_label: &str,
+    delay: Duration,
+) -> EventDraft {
     let text = format!(
         "The guest has released {device_label} without a request. It is plugged in again in {:.1} \
          s. To remove it, remove it from the VM's configuration.",
@@ -274,7 +278,12 @@ pub(super) fn thaw_failed_event(entry: &VmEntry, reason: &str) -> EventDraft {
     EventDraft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn vf_unreturned_event(entry: &VmEntry, nic: &Name, vf: &VfAddress, reason: &str) -> EventDraft {
+pub(super) fn vf_unreturned_event(
+    entry: &VmEntry,
+    nic: &Name,
+    vf: &VfAddress,
+    reason: &str,
+) -> EventDraft {
     let text = format!(
         "{vf} was unplugged from nic/{nic} and is not back at the host; no NIC gets it meanwhile, \
          and the daemon retries: {reason}."

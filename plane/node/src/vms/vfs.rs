@@ -5,8 +5,8 @@
 //! deleted once the VF is released.
 
 mod driving;
-mod held;
 mod returning;
+mod unreturned;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

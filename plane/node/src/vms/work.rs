@@ -57,7 +57,10 @@ impl VmAction {
                 return Ok(());
             }
             (Self::Kill, state)
-                if !matches!(state, VmState::Stopped | VmState::Starting | VmState::IncomingMigration) =>
+                if !matches!(
+                    state,
+                    VmState::Stopped | VmState::Starting | VmState::IncomingMigration
+                ) =>
             {
                 return Ok(());
             }

@@ -150,7 +150,9 @@ impl RateLimitKey {
             | EventKind::StoreHasSpace
             | EventKind::VmPausedForSpace
             | EventKind::VmContinuedWithSpace => (RateLimitGroup::State("space"), None),
-            EventKind::StoreFailed | EventKind::StoreRecovered => (RateLimitGroup::State("store"), None),
+            EventKind::StoreFailed | EventKind::StoreRecovered => {
+                (RateLimitGroup::State("store"), None)
+            }
             EventKind::LacpPartnerChanged => (RateLimitGroup::Kind(kind.id()), Some("member")),
             _ => (RateLimitGroup::Kind(kind.id()), None),
         };

@@ -7,7 +7,7 @@
 //! | `events` | sequence, 20 digits | event |
 //! | `owned` | `netns/device` | TAP that the daemon may have created (`ports/created_records.rs`) |
 //! | `sockets` | path | socket file that the daemon may delete (`ports/created_records.rs`) |
-//! | `disk_work` | disk name | disk job in progress (`disks/unfinished.rs`) |
+//! | `disk_work` | disk name | disk job in progress (`disks/job_record.rs`) |
 //! | `new_disks` | disk name | disk that has had no image yet (`disks/new_disks.rs`) |
 //! | `measured` | store name | measured capacity (`disks/records.rs`) |
 //! | `vms` | VM name | `StoredVm`: identity, user and running process (`vms/records.rs`) |

@@ -32,8 +32,8 @@ mod tests {
     fn a_failure_is_reported_once_until_it_changes_or_ends() {
         let (full, damaged) = (StateStoreError::new("full"), StateStoreError::new("damaged"));
         let mut failure = ReportedFailure::default();
-        let reported =
-            [&full, &full, &full, &damaged, &damaged, &full].map(|error| failure.record_failure(error));
+        let reported = [&full, &full, &full, &damaged, &damaged, &full]
+            .map(|error| failure.record_failure(error));
         assert_eq!(reported, [true, false, false, true, false, true]);
         assert!(!failure.record_failure(&full));
         failure.record_success();

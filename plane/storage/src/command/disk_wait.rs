@@ -30,11 +30,16 @@ impl StoragePlane {
         loop {
             let late_for = |since: Instant| worker.overdue_for().max(since.elapsed());
             let limit = match worker.has_overdue_reply() {
-                true => waits.command_wait_max.saturating_sub(late_for(responded)).min(STALL_CHECK_INTERVAL),
+                true => waits
+                    .command_wait_max
+                    .saturating_sub(late_for(responded))
+                    .min(STALL_CHECK_INTERVAL),
                 false => STALL_CHECK_INTERVAL,
             };
             let mut probe = None;
-            match waits.receive_with_delay_hook(answer, limit, || probe = Some(self.begin_responsiveness_check())) {
+            match waits.receive_with_delay_hook(answer, limit, || {
+                probe = Some(self.begin_responsiveness_check())
+            }) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoWorker),
                 Err(RecvTimeoutError::Timeout) => {}

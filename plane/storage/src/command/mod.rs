@@ -3,11 +3,11 @@
 pub(crate) mod channel;
 pub(crate) mod disk_wait;
 pub(crate) mod last_state;
-pub(crate) mod offer;
 pub(crate) mod pending_changes;
-mod probe;
 pub(crate) mod queue_key;
 pub(crate) mod reply;
+mod responsiveness_check;
+pub(crate) mod revocable_value;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wait_limits;
@@ -21,13 +21,13 @@ use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, FileIo};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_engine::{
-    DirtyMap, StoreDiskSlot, NoSpaceRequests, FullStorePolicy, RejectedDisk, SharedBudget,
+    DirtyMap, FullStorePolicy, NoSpaceRequests, RejectedDisk, SharedBudget, StoreDiskSlot,
 };
 use suimon_storage_qos::{ConfigStep, DiskSlot, StoreSpec};
 
-use crate::command::offer::RevocableValue;
-use crate::command::pending_changes::{PendingMaximums, PendingFullStorePolicy};
+use crate::command::pending_changes::{PendingFullStorePolicy, PendingMaximums};
 use crate::command::queue_key::{QueueKey, QueueSelection};
+use crate::command::revocable_value::RevocableValue;
 use crate::plane::error::PlaneError;
 use crate::worker::snapshot::WorkerSnapshot;
 

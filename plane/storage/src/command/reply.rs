@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
-use crate::command::offer::RevocableValue;
+use crate::command::revocable_value::RevocableValue;
 use crate::plane::StoragePlane;
 use crate::plane::error::PlaneError;
 
@@ -85,7 +85,11 @@ impl StoragePlane {
             Some(value) => PassResult::Returned(error, value),
             // A worker that has just taken the value replies at once, unless it blocks while using
             // the value.
-            None => match self.0.wait_limits.receive(&late_reply.answer, self.0.wait_limits.taken_reply_wait_max) {
+            None => match self
+                .0
+                .wait_limits
+                .receive(&late_reply.answer, self.0.wait_limits.taken_reply_wait_max)
+            {
                 Ok(reply) => PassResult::Replied(reply),
                 Err(_) => PassResult::Late(error, late_reply),
             },
@@ -122,7 +126,11 @@ impl StoragePlane {
         let (reply, answer) = channel();
         let offer = RevocableValue::new(value);
         worker.send(command(offer.clone(), reply));
-        let limit = self.0.wait_limits.command_wait_max.saturating_sub(self.0.wait_limits.taken_reply_wait_max);
+        let limit = self
+            .0
+            .wait_limits
+            .command_wait_max
+            .saturating_sub(self.0.wait_limits.taken_reply_wait_max);
         self.wait_for_worker(worker, &answer, limit)
             .map_err(|error| (error, LateReply { offer, answer }))
     }
@@ -137,7 +145,9 @@ impl StoragePlane {
     ) -> Result<R, PlaneError> {
         let mut probe = None;
         let remaining = limit.saturating_sub(worker.overdue_for());
-        let received = self.0.wait_limits.receive_with_delay_hook(answer, remaining, || probe = Some(self.begin_responsiveness_check()));
+        let received = self.0.wait_limits.receive_with_delay_hook(answer, remaining, || {
+            probe = Some(self.begin_responsiveness_check())
+        });
         match received {
             Ok(reply) => Ok(reply),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),

@@ -23,7 +23,7 @@ use crate::command::reply::PassResult;
 use crate::command::wait_limits::COMMAND_WAIT_MAX;
 use crate::plane::moving::PassDiskError;
 use crate::plane::test_workers::{
-    TEST_TIMEOUT, STORE, StopOnDrop, Worker, close, submit, take_and_close, wait_for_completion,
+    STORE, StopOnDrop, TEST_TIMEOUT, Worker, close, submit, take_and_close, wait_for_completion,
     wait_until,
 };
 use crate::{AddDiskError, PlaneError, PlaneNotice, StoragePlane};
@@ -113,7 +113,8 @@ impl Bench {
         f: impl FnOnce(&StoragePlane) -> T + Send + 'static,
     ) -> (T, Duration) {
         self.plane.0.wait_limits.take_expired();
-        let result = self.begin(f).recv_timeout(TEST_TIMEOUT).expect("an operation waits for the worker");
+        let result =
+            self.begin(f).recv_timeout(TEST_TIMEOUT).expect("an operation waits for the worker");
         (result, self.plane.0.wait_limits.take_expired().iter().sum())
     }
 
@@ -300,7 +301,8 @@ fn a_disk_that_a_blocked_worker_has_taken_is_served_when_the_worker_proceeds() {
     let (moved, waited) = bench.run(|plane| plane.move_disk(DISK, WorkerId(0)));
     assert_blocked(moved, 1);
     assert!(waited <= REST_MAX, "{waited:?}");
-    let (set, _) = bench.run(|plane| plane.set_full_store_policy(DISK, FullStorePolicy::FAIL_AT_ONCE));
+    let (set, _) =
+        bench.run(|plane| plane.set_full_store_policy(DISK, FullStorePolicy::FAIL_AT_ONCE));
     set.unwrap();
     faults.lock().unwrap().blocks_files = false;
     assert_eq!(wait_for_completion(&client).0, 7);

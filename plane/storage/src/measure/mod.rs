@@ -160,7 +160,8 @@ impl Measurement {
         stage: Stage,
         is_direct: bool,
     ) -> Self {
-        let measured = MeasurementResult { results: Vec::new(), file_bytes: device.bytes, is_direct };
+        let measured =
+            MeasurementResult { results: Vec::new(), file_bytes: device.bytes, is_direct };
         let patterns = patterns.to_vec();
         Self { device, plan, patterns, stage, measured, completions: Vec::new() }
     }

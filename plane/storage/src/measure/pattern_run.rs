@@ -60,7 +60,12 @@ impl PatternRun {
         // The measured capacity is that of a store with several users, so the scheduler treats no
         // disk as the only one.
         let alone_latency = Duration::ZERO;
-        let spec = StoreSpec { depth_max, waiting_max: total, single_disk_latency_max: alone_latency, ..plan.spec.clone() };
+        let spec = StoreSpec {
+            depth_max,
+            waiting_max: total,
+            single_disk_latency_max: alone_latency,
+            ..plan.spec.clone()
+        };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capacity::Unknown);

@@ -9,7 +9,11 @@ use super::*;
 const STEP: Duration = Duration::from_millis(1);
 
 fn plan(seconds: u64) -> MeasurePlan {
-    MeasurePlan { spec: StoreSpec::default(), pattern_duration: Duration::from_secs(seconds), seed: 1 }
+    MeasurePlan {
+        spec: StoreSpec::default(),
+        pattern_duration: Duration::from_secs(seconds),
+        seed: 1,
+    }
 }
 
 fn begin(store: &MemoryStore, devices: &RateLimitedIo) -> Result<Measurement, MeasureError> {
@@ -51,7 +55,10 @@ fn the_capacity_is_the_lowest_rate_of_all_patterns() {
     assert_eq!(reported.last().map(|last| (last.stages_done, last.stages_total)), Some((4, 4)));
     assert!(reported.is_sorted_by_key(|progress| progress.stages_done));
     for part in ["fill the test file", "random reads", "random writes", "half reads"] {
-        assert!(reported.iter().any(|progress| progress.stage_description.starts_with(part)), "{part}");
+        assert!(
+            reported.iter().any(|progress| progress.stage_description.starts_with(part)),
+            "{part}"
+        );
     }
     // The depth limit of the store was not exceeded.
     assert!(devices.completion_counts().2 <= 256, "{:?}", devices.completion_counts());

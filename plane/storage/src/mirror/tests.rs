@@ -223,7 +223,8 @@ fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     let until = Instant::now() + Duration::from_millis(200);
     let result = mirror.finish(until, in_flight);
     // The time limit may also pass before the last of the three requests has completed.
-    let is_late = matches!(result, Err(MirrorError::BytesRemaining(_) | MirrorError::RequestsInFlight(_)));
+    let is_late =
+        matches!(result, Err(MirrorError::BytesRemaining(_) | MirrorError::RequestsInFlight(_)));
     assert!(is_late, "{result:?}");
     let mut remaining = 3;
     let in_flight = || {

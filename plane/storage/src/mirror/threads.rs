@@ -75,7 +75,10 @@ impl Mirror {
     ) -> Result<Self, MirrorError> {
         let sizes = (disk.size_bytes(), copy.size_bytes());
         if sizes.0 != sizes.1 || sizes.0 != dirty.size_bytes() {
-            return Err(MirrorError::SizesDiffer { disk_bytes: dirty.size_bytes(), copy_bytes: sizes.1 });
+            return Err(MirrorError::SizesDiffer {
+                disk_bytes: dirty.size_bytes(),
+                copy_bytes: sizes.1,
+            });
         }
         let now = Instant::now();
         let state = State {

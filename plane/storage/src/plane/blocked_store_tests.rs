@@ -18,13 +18,14 @@ use suimon_storage_qos::{
 use crate::command::queue_key::QueueKey;
 use crate::command::wait_limits::SHARE_WAIT_MAX;
 use crate::plane::test_workers::{
-    TEST_TIMEOUT, STORE, FakeIoSource, StopOnDrop, Worker, close, plane_with_long_waits, raw_disk, submit,
-    take_and_close, two_disks, wait_for_completion, wait_until,
+    FakeIoSource, STORE, StopOnDrop, TEST_TIMEOUT, Worker, close, plane_with_long_waits, raw_disk,
+    submit, take_and_close, two_disks, wait_for_completion, wait_until,
 };
 use crate::{PlaneError, PlaneNotice, StoragePlane, VIEW_WAIT_MAX};
 
 const OTHER_STORE: StoreId = StoreId(8);
-const STOPPED: TimedRateLimit = TimedRateLimit { leased_iops_until: None, reserved_iops: 0, next_iops_from: None };
+const STOPPED: TimedRateLimit =
+    TimedRateLimit { leased_iops_until: None, reserved_iops: 0, next_iops_from: None };
 
 fn propose(plane: &StoragePlane, store: StoreId, disk: DiskId) {
     let assigned = LimitsSource::Own(Limits::default());
@@ -259,7 +260,8 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
                 limits: Limits::default(),
             };
             let assigned = LimitsSource::Policy(policy);
-            let proposals = [Proposal::SetPolicy(policy, spec), Proposal::SetDisk(DiskId(0), assigned)];
+            let proposals =
+                [Proposal::SetPolicy(policy, spec), Proposal::SetDisk(DiskId(0), assigned)];
             plane.apply_proposals(STORE, &proposals, false).unwrap();
         }
         let set = move |plane: &StoragePlane, iops: Option<u64>| {

@@ -36,7 +36,8 @@ impl DetachingQueue for DetachState {
         match self.answer.recv_timeout(at_most) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
             Err(RecvTimeoutError::Timeout) => {
-                let is_blocked = || self.worker.is_blocked(self.plane.0.wait_limits.command_wait_max);
+                let is_blocked =
+                    || self.worker.is_blocked(self.plane.0.wait_limits.command_wait_max);
                 self.record.is_being_removed.load(Ordering::Relaxed)
                     && (self.plane.is_stalled(self.disk) || is_blocked())
             }

@@ -31,7 +31,10 @@ pub(crate) struct DiskRecord {
 
 impl DiskRecord {
     /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
-    pub(crate) fn lock_owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
+    pub(crate) fn lock_owner_within(
+        &self,
+        limit: Duration,
+    ) -> Option<MutexGuard<'_, Option<WorkerId>>> {
         let deadline = Instant::now() + limit;
         loop {
             match self.owner.try_lock() {

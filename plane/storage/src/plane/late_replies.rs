@@ -8,8 +8,8 @@ use std::thread::Builder;
 
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 
-use crate::command::offer::RevocableValue;
 use crate::command::reply::LateReply;
+use crate::command::revocable_value::RevocableValue;
 use crate::command::{Command, DetachedDisk, WorkerAddDiskError};
 use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
@@ -52,7 +52,9 @@ pub(crate) fn close_in_thread(disk: DiskId, detached: DetachedDisk) -> Receiver<
 fn refused(reply: Result<Result<(), WorkerAddDiskError>, Option<Box<DetachedDisk>>>) -> Refusal {
     match reply {
         Ok(Ok(())) => None,
-        Ok(Err(WorkerAddDiskError { error, detached })) => Some((PlaneError::FileRefused(error), detached)),
+        Ok(Err(WorkerAddDiskError { error, detached })) => {
+            Some((PlaneError::FileRefused(error), detached))
+        }
         Err(detached) => Some((PlaneError::NoWorker, detached)),
     }
 }

@@ -64,14 +64,13 @@ impl StoragePlane {
         }
         let slot = record.store.map(|store| self.add_flow(store, disk)).transpose()?.flatten();
         let mirrored = MirrorSettings { slot, dirty };
-        self.request(&worker_channel, |reply| Command::SetMirror(disk, mirrored, reply)).inspect_err(
-            |_| {
+        self.request(&worker_channel, |reply| Command::SetMirror(disk, mirrored, reply))
+            .inspect_err(|_| {
                 // A worker that does not respond executes the command above before this one, or not
                 // at all.
                 send_end(&worker_channel, disk);
                 self.remove_flow(&record, disk);
-            },
-        )?;
+            })?;
         mirror.is_active = true;
         Ok(())
     }
@@ -134,7 +133,11 @@ impl StoragePlane {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let (reply, answer) = channel();
-        worker_channel.send(Command::DetachQueues(disk, QueueSelection::One(QueueKey::Mirror), reply));
+        worker_channel.send(Command::DetachQueues(
+            disk,
+            QueueSelection::One(QueueKey::Mirror),
+            reply,
+        ));
         let waited = self.wait_for_disk_reply(disk, worker_channel, &answer);
         send_end(worker_channel, disk);
         match waited {

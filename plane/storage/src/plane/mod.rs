@@ -38,7 +38,7 @@ use suimon_image_files::LayerStack;
 use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoFactory};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_recording::RecordSink;
-use suimon_storage_engine::{StoreDiskSlot, FullStorePolicy};
+use suimon_storage_engine::{FullStorePolicy, StoreDiskSlot};
 
 use crate::command::channel::WorkerChannel;
 use crate::command::queue_key::{QueueKey, QueueSelection};
@@ -88,7 +88,10 @@ impl StoragePlane {
     /// Creates a plane without disks and workers that records inputs and decisions of the stores'
     /// schedulers to `recording`.
     #[must_use]
-    pub fn with_recording(io: Arc<dyn FileIoFactory>, recording: Option<Arc<dyn RecordSink>>) -> Self {
+    pub fn with_recording(
+        io: Arc<dyn FileIoFactory>,
+        recording: Option<Arc<dyn RecordSink>>,
+    ) -> Self {
         Self::with_wait_limits(io, recording, WaitLimits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
     }
 
@@ -148,8 +151,15 @@ impl StoragePlane {
                 entry.insert(Arc::clone(&record));
             }
         }
-        let (full, mirror, queues) = (FullStorePolicy::default(), MirrorSettings::default(), Vec::new());
-        let detached = Box::new(DetachedDisk { spec, full_store_policy: full, store_slot: index, mirror, queues });
+        let (full, mirror, queues) =
+            (FullStorePolicy::default(), MirrorSettings::default(), Vec::new());
+        let detached = Box::new(DetachedDisk {
+            spec,
+            full_store_policy: full,
+            store_slot: index,
+            mirror,
+            queues,
+        });
         match self.assign_disk(disk, detached) {
             Ok(worker) => {
                 *owner = Some(worker);
@@ -222,13 +232,20 @@ impl StoragePlane {
     ///
     /// # Errors
     /// The disk is not in service.
-    pub fn set_full_store_policy(&self, disk: DiskId, policy: FullStorePolicy) -> Result<(), PlaneError> {
+    pub fn set_full_store_policy(
+        &self,
+        disk: DiskId,
+        policy: FullStorePolicy,
+    ) -> Result<(), PlaneError> {
         let record = self.disk_record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
             owner.and_then(|owner| self.worker_channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.pending_full_store_policy.set(policy) {
-            worker_channel.send(Command::SetFullStorePolicy(disk, Arc::clone(&record.pending_full_store_policy)));
+            worker_channel.send(Command::SetFullStorePolicy(
+                disk,
+                Arc::clone(&record.pending_full_store_policy),
+            ));
         }
         // The disk may be moved meanwhile: its worker executes its commands in order.
         drop(owner);
@@ -270,8 +287,9 @@ impl StoragePlane {
                 *count += 1;
             }
         }
-        let is_late =
-            |id: WorkerId| self.worker_channel(id).is_some_and(|worker_channel| worker_channel.has_overdue_reply());
+        let is_late = |id: WorkerId| {
+            self.worker_channel(id).is_some_and(|worker_channel| worker_channel.has_overdue_reply())
+        };
         disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
     }
 

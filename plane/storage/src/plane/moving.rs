@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 
 use crate::command::channel::WorkerChannel;
-use crate::command::offer::RevocableValue;
 use crate::command::reply::PassResult;
+use crate::command::revocable_value::RevocableValue;
 use crate::command::{Command, DetachedDisk};
 use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
@@ -37,7 +37,9 @@ pub(crate) enum RemoveDiskError {
 impl From<RemoveDiskError> for PlaneError {
     fn from(reason: RemoveDiskError) -> Self {
         match reason {
-            RemoveDiskError::Remains(error) | RemoveDiskError::RemovedLaterOrMissing(error) => error,
+            RemoveDiskError::Remains(error) | RemoveDiskError::RemovedLaterOrMissing(error) => {
+                error
+            }
         }
     }
 }
@@ -231,7 +233,11 @@ impl StoragePlane {
 
     /// Removes a disk with its queues from a worker and from the users of its store. If the worker
     /// does not respond, it removes the disk when it proceeds.
-    pub(crate) fn remove_from_worker(&self, worker: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
+    pub(crate) fn remove_from_worker(
+        &self,
+        worker: WorkerId,
+        disk: DiskId,
+    ) -> Result<DetachedDisk, PlaneError> {
         let detached = self.withdraw(worker, disk, false)?;
         self.leave_store_if_any(detached.store_slot.map(|location| location.store), worker);
         Ok(detached)
@@ -245,8 +251,9 @@ impl StoragePlane {
         disk: DiskId,
         may_remain: bool,
     ) -> Result<DetachedDisk, RemoveDiskError> {
-        let worker =
-            self.worker_channel(worker_id).ok_or(RemoveDiskError::RemovedLaterOrMissing(PlaneError::NoWorker))?;
+        let worker = self
+            .worker_channel(worker_id)
+            .ok_or(RemoveDiskError::RemovedLaterOrMissing(PlaneError::NoWorker))?;
         if may_remain && worker.is_blocked(self.0.wait_limits.command_wait_max) {
             return Err(RemoveDiskError::Remains(PlaneError::NoResponse(worker_id)));
         }
@@ -255,7 +262,9 @@ impl StoragePlane {
         worker.send(Command::DetachDisk(disk, offer.clone()));
         match self.wait_for_disk_reply(disk, &worker, &answer) {
             Ok(result) => result.map_err(RemoveDiskError::RemovedLaterOrMissing),
-            Err(error) if may_remain && offer.take().is_some() => Err(RemoveDiskError::Remains(error)),
+            Err(error) if may_remain && offer.take().is_some() => {
+                Err(RemoveDiskError::Remains(error))
+            }
             Err(error) => {
                 self.close_when_detached(disk, worker_id, answer);
                 Err(RemoveDiskError::RemovedLaterOrMissing(error))
@@ -269,9 +278,10 @@ fn passed(
 ) -> Result<(), PassDiskError> {
     match outcome {
         PassResult::Replied(Ok(())) => Ok(()),
-        PassResult::Replied(Err(not_attached)) => {
-            Err(PassDiskError::Refused(PlaneError::FileRefused(not_attached.error), not_attached.detached))
-        }
+        PassResult::Replied(Err(not_attached)) => Err(PassDiskError::Refused(
+            PlaneError::FileRefused(not_attached.error),
+            not_attached.detached,
+        )),
         PassResult::Returned(error, detached) => Err(PassDiskError::Refused(error, Some(detached))),
         PassResult::Late(error, late_disk) => Err(PassDiskError::Late(error, late_disk)),
     }

@@ -13,8 +13,8 @@ use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::command::queue_key::QueueKey;
 use crate::plane::test_workers::{
-    TEST_TIMEOUT, STORE, StopOnDrop, Worker, close, plane_with_long_waits, raw_disk, submit, two_disks,
-    wait_for_completion, wait_until,
+    STORE, StopOnDrop, TEST_TIMEOUT, Worker, close, plane_with_long_waits, raw_disk, submit,
+    two_disks, wait_for_completion, wait_until,
 };
 use crate::{StoragePlane, StoreView, VIEW_WAIT_MAX};
 
@@ -49,7 +49,8 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             close(of_thread.remove_disk(other).unwrap());
             report.send(outcome).unwrap();
         });
-        let outcome = reports.recv_timeout(TEST_TIMEOUT).expect("no operation waits for the worker");
+        let outcome =
+            reports.recv_timeout(TEST_TIMEOUT).expect("no operation waits for the worker");
         assert_eq!(outcome.0, 1);
         workers.0[stalled].set_stalled(false);
         // The worker proceeds, and becomes the only user of the store.
@@ -117,7 +118,9 @@ fn a_status_query_waits_for_all_blocked_workers_together() {
 fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     let (plane, workers) = two_disks();
     let slow = Limits { max_iops: Iops::new(10), ..Limits::default() };
-    plane.apply_proposals(STORE, &[Proposal::SetDisk(DiskId(0), LimitsSource::Own(slow))], false).unwrap();
+    plane
+        .apply_proposals(STORE, &[Proposal::SetDisk(DiskId(0), LimitsSource::Own(slow))], false)
+        .unwrap();
     let queue = FakeQueue::new(16);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     let client = Arc::clone(&queue.client);
@@ -145,7 +148,9 @@ fn a_worker_that_retires_with_placeholders_leaves_the_store() {
 fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
     let (plane, _workers) = two_disks();
     let slow = Limits { max_iops: Iops::new(1), ..Limits::default() };
-    plane.apply_proposals(STORE, &[Proposal::SetDisk(DiskId(0), LimitsSource::Own(slow))], false).unwrap();
+    plane
+        .apply_proposals(STORE, &[Proposal::SetDisk(DiskId(0), LimitsSource::Own(slow))], false)
+        .unwrap();
     let attach = |disk: DiskId| {
         let queue = FakeQueue::new(64);
         queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);

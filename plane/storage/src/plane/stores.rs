@@ -7,14 +7,14 @@ use std::time::Instant;
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_engine::SharedBudget;
 use suimon_storage_qos::{
-    AdmissionError, MinimumsCheck, Capacity, ConfigStep, DiskSlot, MeasuredLatency, PolicyId,
+    AdmissionError, Capacity, ConfigStep, DiskSlot, MeasuredLatency, MinimumsCheck, PolicyId,
     PolicyShare, Proposal, StoreSpec,
 };
 
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
 use crate::plane::error::PlaneError;
-use crate::plane::store_record::{StoreRecord, StoreEntry};
+use crate::plane::store_record::{StoreEntry, StoreRecord};
 use crate::plane::views::VIEW_WAIT_MAX;
 use crate::plane::{StoragePlane, lock};
 
@@ -133,7 +133,8 @@ impl StoragePlane {
     /// Blocks dispatch of all requests of a policy's disks until the policy's share is
     /// [set](StoragePlane::set_policy_share). No effect if it is set already.
     pub fn block_policy(&self, store: StoreId, policy: PolicyId) {
-        let has_policy = |plane_store: &StoreRecord| plane_store.policy_shares.contains_key(&policy);
+        let has_policy =
+            |plane_store: &StoreRecord| plane_store.policy_shares.contains_key(&policy);
         let is_known = self.store(store).is_none_or(|entry| entry.read(has_policy));
         if !is_known {
             let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
@@ -184,7 +185,11 @@ impl StoragePlane {
         let workers = plane_store.disks_per_worker.keys().chain(leaving);
         for worker_channel in workers.filter_map(|worker| self.worker_channel(*worker)) {
             let changes = changes.to_vec();
-            worker_channel.send(Command::ApplyChanges { store, changes, is_applied_to_budget: is_in_budget });
+            worker_channel.send(Command::ApplyChanges {
+                store,
+                changes,
+                is_applied_to_budget: is_in_budget,
+            });
         }
     }
 
@@ -220,7 +225,11 @@ impl StoragePlane {
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not
     /// respond.
-    pub(crate) fn register_store_disk(&self, store: StoreId, worker: WorkerId) -> Result<(), PlaneError> {
+    pub(crate) fn register_store_disk(
+        &self,
+        store: StoreId,
+        worker: WorkerId,
+    ) -> Result<(), PlaneError> {
         let entry = self.store(store).ok_or(PlaneError::NoSuchStore)?;
         entry.with(|plane_store| self.join_store((store, plane_store), worker))
     }
@@ -256,8 +265,11 @@ impl StoragePlane {
         // Maximums of the worker's earlier use of the store are not valid any more; the command
         // contains the current ones.
         plane_store.pending_maximums.remove(&worker);
-        let (spec, shared, mut changes) =
-            (plane_store.spec.clone(), plane_store.shared.clone(), plane_store.limits.config_steps());
+        let (spec, shared, mut changes) = (
+            plane_store.spec.clone(),
+            plane_store.shared.clone(),
+            plane_store.limits.config_steps(),
+        );
         changes.push(ConfigStep::SetCap(plane_store.cap));
         changes.push(ConfigStep::SetMeasuredLatency(plane_store.latency));
         changes.extend(
@@ -314,8 +326,11 @@ impl StoragePlane {
         let (reply, answer) = channel();
         worker_channel.send(Command::Share(store, reply));
         let (sent_at, mut probe) = (Instant::now(), None);
-        let received =
-            self.0.wait_limits.receive_with_delay_hook(&answer, self.0.wait_limits.share_wait_max, || probe = Some(self.begin_responsiveness_check()));
+        let received = self.0.wait_limits.receive_with_delay_hook(
+            &answer,
+            self.0.wait_limits.share_wait_max,
+            || probe = Some(self.begin_responsiveness_check()),
+        );
         match received {
             Ok(shared) => Ok(shared),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),

@@ -10,8 +10,8 @@ use suimon_quantity::{DiskId, WorkerId};
 use suimon_storage_engine::RejectedDisk;
 
 use crate::command::channel::WorkerChannel;
-use crate::command::offer::RevocableValue;
 use crate::command::reply::{LateReply, PassResult};
+use crate::command::revocable_value::RevocableValue;
 use crate::command::{Command, SuspendCondition};
 use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
@@ -63,7 +63,11 @@ impl StoragePlane {
         self.suspend(disk, SuspendCondition::EvenIfFlushFailed)
     }
 
-    fn suspend(&self, disk: DiskId, suspension: SuspendCondition) -> Result<LayerStack, PlaneError> {
+    fn suspend(
+        &self,
+        disk: DiskId,
+        suspension: SuspendCondition,
+    ) -> Result<LayerStack, PlaneError> {
         let record = self.disk_record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
@@ -110,7 +114,9 @@ impl StoragePlane {
         let Some(worker_channel) = owner.and_then(|owner| self.worker_channel(owner)) else {
             return Err(ResumeDiskError { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
-        match self.pass_value(&worker_channel, spec, |spec, reply| Command::Resume(disk, spec, reply)) {
+        match self
+            .pass_value(&worker_channel, spec, |spec, reply| Command::Resume(disk, spec, reply))
+        {
             PassResult::Replied(Ok(())) => {
                 record.is_suspended.store(false, Ordering::Relaxed);
                 Ok(())

@@ -52,9 +52,14 @@ fn a_suspended_disk_is_enlarged_and_keeps_its_queues() {
     close(spec);
 
     file.memory().set_len(SIZE * 2).unwrap();
-    let shape =
-        DiskGeometry { size_bytes: SIZE * 2, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
-    let layer = DiskLayer { image: Box::new(LinearImage::new(shape, 0, false)), file: file.clone() };
+    let shape = DiskGeometry {
+        size_bytes: SIZE * 2,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
+        block_bytes: 0,
+    };
+    let layer =
+        DiskLayer { image: Box::new(LinearImage::new(shape, 0, false)), file: file.clone() };
     plane.resume_disk(DISK, LayerStack { layers: vec![layer] }).unwrap();
     assert_eq!(wait_for_completion(&client), (1, DiskOutcome::Done));
     assert_eq!(wait_for_completion(&late_client), (2, DiskOutcome::Done));
@@ -112,8 +117,14 @@ fn a_disk_added_without_images_waits_and_does_not_use_its_store() {
 
     let memory = (KINDS[0].create)();
     let file = FakeFile::new(memory);
-    let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
-    let layer = DiskLayer { image: Box::new(LinearImage::new(shape, 0, false)), file: file.clone() };
+    let shape = DiskGeometry {
+        size_bytes: SIZE,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
+        block_bytes: 0,
+    };
+    let layer =
+        DiskLayer { image: Box::new(LinearImage::new(shape, 0, false)), file: file.clone() };
     plane.resume_disk(DISK, LayerStack { layers: vec![layer] }).unwrap();
     assert_eq!(wait_for_completion(&client), (0, DiskOutcome::Done));
     assert_eq!(file.memory().bytes()[..512], [9; 512]);

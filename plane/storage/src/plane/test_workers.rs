@@ -143,7 +143,11 @@ pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Returns a plane whose wait for a store's only user does not expire.
 pub(crate) fn plane_with_long_waits() -> StoragePlane {
-    StoragePlane::with_wait_limits(Arc::new(FakeIoSource), None, WaitLimits::new(10 * TEST_TIMEOUT, 10 * TEST_TIMEOUT))
+    StoragePlane::with_wait_limits(
+        Arc::new(FakeIoSource),
+        None,
+        WaitLimits::new(10 * TEST_TIMEOUT, 10 * TEST_TIMEOUT),
+    )
 }
 
 /// Waker that counts its calls: each command to the worker causes one.

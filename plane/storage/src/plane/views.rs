@@ -99,7 +99,10 @@ impl StoragePlane {
 
     /// Returns those of these workers that have replied that they have no stores, or have ended.
     /// Waits for all of them together, for up to [`VIEW_WAIT_MAX`].
-    pub(crate) fn workers_without_stores(&self, workers: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+    pub(crate) fn workers_without_stores(
+        &self,
+        workers: &BTreeSet<WorkerId>,
+    ) -> BTreeSet<WorkerId> {
         let sent_at = Instant::now();
         let begin = |worker: &WorkerId| {
             let channel = self.worker_channel(*worker);

@@ -128,7 +128,8 @@ impl StoragePlane {
             std::thread::sleep(SETTLES_EVERY);
         }
         workers.retain(|worker| {
-            let is_late = self.worker_channel(*worker).is_some_and(|channel| channel.has_overdue_reply());
+            let is_late =
+                self.worker_channel(*worker).is_some_and(|channel| channel.has_overdue_reply());
             if !is_late {
                 tracing::warn!(%worker, "a worker ended before it returned a lent reservation");
                 lock(&self.0.channels).remove(worker);

@@ -8,14 +8,14 @@ use std::sync::mpsc::Sender;
 use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, FileIo, TaskDescriptors};
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage_engine::{DiskIoCounters, StoreDiskSlot, RejectedDisk, StorageEngine};
+use suimon_storage_engine::{DiskIoCounters, RejectedDisk, StorageEngine, StoreDiskSlot};
 use suimon_storage_qos::{ConfigStep, DiskSlot};
 
-use crate::command::offer::RevocableValue;
 use crate::command::pending_changes::PendingFullStorePolicy;
 use crate::command::queue_key::{QueueKey, QueueSelection};
+use crate::command::revocable_value::RevocableValue;
 use crate::command::{
-    Command, DetachedDisk, DetachedQueue, MirrorSettings, WorkerAddDiskError, SuspendCondition,
+    Command, DetachedDisk, DetachedQueue, MirrorSettings, SuspendCondition, WorkerAddDiskError,
 };
 use crate::plane::error::PlaneError;
 use crate::worker::snapshot::{DiskView, StoreView, WorkerSnapshot};
@@ -43,7 +43,9 @@ impl StorageWorker {
                     let _ = reply.send(());
                 }
             }
-            Command::SetFullStorePolicy(disk, policy) => self.apply_full_store_policy(disk, &policy),
+            Command::SetFullStorePolicy(disk, policy) => {
+                self.apply_full_store_policy(disk, &policy)
+            }
             Command::CountRequestsInFlight(disk, reply) => {
                 let in_flight = self.number(disk).zip(self.engine.as_ref());
                 let _ = reply.send(
@@ -109,7 +111,11 @@ impl StorageWorker {
 
     /// Closes a disk for its removal from this worker. The reply is sent when the engine has closed
     /// the disk and its queues.
-    fn take(&mut self, disk: DiskId, reply: &RevocableValue<Sender<Result<DetachedDisk, PlaneError>>>) {
+    fn take(
+        &mut self,
+        disk: DiskId,
+        reply: &RevocableValue<Sender<Result<DetachedDisk, PlaneError>>>,
+    ) {
         let Some(reply) = reply.take() else { return };
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
@@ -179,12 +185,18 @@ impl StorageWorker {
             let error = io::ErrorKind::NotConnected.into();
             return Err(WorkerAddDiskError { error, detached: Some(Box::new(detached)) });
         };
-        let DetachedDisk { spec, full_store_policy: full, store_slot: location, mirror, queues } = detached;
+        let DetachedDisk { spec, full_store_policy: full, store_slot: location, mirror, queues } =
+            detached;
         let number = match engine.add_disk(spec, location) {
             Ok(number) => number,
             Err(RejectedDisk { error, spec }) => {
-                let detached =
-                    Some(Box::new(DetachedDisk { spec, full_store_policy: full, store_slot: location, mirror, queues }));
+                let detached = Some(Box::new(DetachedDisk {
+                    spec,
+                    full_store_policy: full,
+                    store_slot: location,
+                    mirror,
+                    queues,
+                }));
                 return Err(WorkerAddDiskError { error, detached });
             }
         };
@@ -212,7 +224,11 @@ impl StorageWorker {
         Ok(())
     }
 
-    pub(crate) fn apply_full_store_policy(&mut self, disk: DiskId, policy: &PendingFullStorePolicy) {
+    pub(crate) fn apply_full_store_policy(
+        &mut self,
+        disk: DiskId,
+        policy: &PendingFullStorePolicy,
+    ) {
         let Some(policy) = policy.take() else { return };
         let Some(number) = self.number(disk) else { return };
         if let Some((worker_disk, engine)) = self.disks.get_mut(&number).zip(self.engine.as_mut()) {

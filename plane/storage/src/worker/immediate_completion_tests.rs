@@ -12,11 +12,11 @@ use suimon_storage_engine::testing::fake_file::FakeFile;
 use suimon_storage_engine::testing::fake_io::{FakeIo, FaultInjection};
 use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
 use suimon_storage_engine::testing::image_kinds::KINDS;
-use suimon_storage_engine::{DiskIoCounters, StoreDiskSlot, FullStorePolicy};
+use suimon_storage_engine::{DiskIoCounters, FullStorePolicy, StoreDiskSlot};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::QueueKey;
-use crate::command::offer::RevocableValue;
+use crate::command::revocable_value::RevocableValue;
 use crate::command::{Command, DetachedDisk, DetachedQueue, MirrorSettings};
 use crate::plane::test_workers::{DISK, NoWaker, PollingWait, submit};
 use crate::worker::StorageWorker;

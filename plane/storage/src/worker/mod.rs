@@ -20,7 +20,9 @@ use suimon_ports::{
 };
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_recording::RecordSink;
-use suimon_storage_engine::{StoreDiskSlot, FullStorePolicy, QueueKind, StorageEngine, StorageNotice};
+use suimon_storage_engine::{
+    FullStorePolicy, QueueKind, StorageEngine, StorageNotice, StoreDiskSlot,
+};
 
 use crate::command::queue_key::QueueKey;
 use crate::command::{Command, DetachedDisk, DetachedQueue, MirrorSettings};
@@ -193,27 +195,27 @@ impl StorageWorker {
         let Some(engine) = &mut self.engine else { return };
         while let Some(notice) = engine.poll_notice() {
             let id = |disk: usize| self.disks.get(&disk).map(|worker_disk| worker_disk.id);
-            let plane_notice =
-                match notice {
-                    StorageNotice::QueueFault { queue, fault } => self
-                        .queues
-                        .get(&queue)
-                        .and_then(|worker_queue| Some((id(worker_queue.disk)?, worker_queue.key)))
-                        .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
-                    StorageNotice::DiskFault { disk, offset, detail, suppressed } => id(disk)
-                        .map(|disk| PlaneNotice::DiskFault { disk, offset, detail, suppressed }),
-                    StorageNotice::DiskStall { disk, is_beginning: stalls, stalled_for } => id(disk)
-                        .map(|disk| PlaneNotice::DiskStall { disk, is_beginning: stalls, stalled_for }),
-                    StorageNotice::DiskSpaceChange { disk, change, full_for: duration } => id(disk)
-                        .map(|disk| PlaneNotice::DiskSpaceChange { disk, change, full_for: duration }),
-                    StorageNotice::FlushFailed { disk, detail } => {
-                        id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
-                    }
-                    StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
-                    StorageNotice::IoFault { detail } => {
-                        Some(PlaneNotice::IoFault { worker: self.worker, detail })
-                    }
-                };
+            let plane_notice = match notice {
+                StorageNotice::QueueFault { queue, fault } => self
+                    .queues
+                    .get(&queue)
+                    .and_then(|worker_queue| Some((id(worker_queue.disk)?, worker_queue.key)))
+                    .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
+                StorageNotice::DiskFault { disk, offset, detail, suppressed } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFault { disk, offset, detail, suppressed })
+                }
+                StorageNotice::DiskStall { disk, is_beginning: stalls, stalled_for } => id(disk)
+                    .map(|disk| PlaneNotice::DiskStall { disk, is_beginning: stalls, stalled_for }),
+                StorageNotice::DiskSpaceChange { disk, change, full_for: duration } => id(disk)
+                    .map(|disk| PlaneNotice::DiskSpaceChange { disk, change, full_for: duration }),
+                StorageNotice::FlushFailed { disk, detail } => {
+                    id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
+                }
+                StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
+                StorageNotice::IoFault { detail } => {
+                    Some(PlaneNotice::IoFault { worker: self.worker, detail })
+                }
+            };
             if let Some(plane_notice) = plane_notice {
                 self.notices.emit(plane_notice);
             }
@@ -233,7 +235,11 @@ fn kind_of(key: QueueKey) -> QueueKind {
 /// Returns the notice for a queue that is closed because its descriptor cannot be watched.
 fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
     let detail = format!("the descriptor of the queue cannot be polled: {error}");
-    PlaneNotice::QueueFault { disk, queue, fault: QueueFault { kind: FaultKind::SystemCallFailed, detail } }
+    PlaneNotice::QueueFault {
+        disk,
+        queue,
+        fault: QueueFault { kind: FaultKind::SystemCallFailed, detail },
+    }
 }
 
 impl WorkerTask for StorageWorker {

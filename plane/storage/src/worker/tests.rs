@@ -12,8 +12,8 @@ use suimon_storage_engine::testing::fake_queue::FakeQueue;
 use suimon_storage_engine::testing::image_kinds::KINDS;
 use suimon_storage_qos::StoreSpec;
 
-use crate::command::offer::RevocableValue;
 use crate::command::queue_key::{QueueKey, QueueSelection};
+use crate::command::revocable_value::RevocableValue;
 use crate::command::{Command, DetachedDisk, MirrorSettings};
 use crate::plane::test_workers::{DISK, submit};
 use crate::worker::WAITERS_MAX;
@@ -55,7 +55,13 @@ fn a_disk_added_when_another_one_is_closed_is_served() {
     let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
     let (spec, mirror) = (LayerStack { layers }, MirrorSettings::default());
     let full = FullStorePolicy::FAIL_AT_ONCE;
-    let other_disk = DetachedDisk { spec, full_store_policy: full, store_slot: None, mirror, queues: Vec::new() };
+    let other_disk = DetachedDisk {
+        spec,
+        full_store_policy: full,
+        store_slot: None,
+        mirror,
+        queues: Vec::new(),
+    };
     let (take, answer) = channel();
     let (add, added) = channel();
     worker.commands.send(Command::DetachDisk(DISK, RevocableValue::new(take))).unwrap();
@@ -86,7 +92,10 @@ fn the_newest_detach_requests_for_a_stalled_queue_are_kept() {
     let completions: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {
             let (detached, answer) = channel();
-            worker.commands.send(Command::DetachQueues(DISK, QueueSelection::Clients, detached)).unwrap();
+            worker
+                .commands
+                .send(Command::DetachQueues(DISK, QueueSelection::Clients, detached))
+                .unwrap();
             worker.poll();
             answer
         })

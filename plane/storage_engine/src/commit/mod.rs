@@ -13,7 +13,7 @@ use std::io;
 
 use suimon_ports::DiskOutcome;
 
-use crate::commit::running::{FailedStep, CommitAction, RunningCommit};
+use crate::commit::running::{CommitAction, FailedStep, RunningCommit};
 use crate::disk::BlockingOperation;
 use crate::engine::StorageEngine;
 use crate::engine::io_token::IoPurpose;
@@ -107,7 +107,12 @@ impl StorageEngine {
     }
 
     /// Handles the completion of a commit's step.
-    pub(crate) fn handle_commit_step_completed(&mut self, disk_number: usize, step: usize, outcome: io::Result<()>) {
+    pub(crate) fn handle_commit_step_completed(
+        &mut self,
+        disk_number: usize,
+        step: usize,
+        outcome: io::Result<()>,
+    ) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = &mut disk.commit else { return };
         let are_others = commit.handle_step(step, outcome);

@@ -111,7 +111,9 @@ impl RunningCommit {
             Step::Write { offset, bytes } => {
                 (Some(offset), FileRequest::WriteBytes { offset, bytes })
             }
-            Step::Extend { len, required_len: required } => (Some(len), FileRequest::Extend { len, required_end: required }),
+            Step::Extend { len, required_len: required } => {
+                (Some(len), FileRequest::Extend { len, required_end: required })
+            }
             Step::Zero(range) => {
                 let zero = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
                 (Some(range.offset()), zero)

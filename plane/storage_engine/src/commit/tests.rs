@@ -22,7 +22,12 @@ struct ManyPages {
 
 impl Image for ManyPages {
     fn disk_geometry(&self) -> DiskGeometry {
-        DiskGeometry { size_bytes: SIZE, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 1 << 20 }
+        DiskGeometry {
+            size_bytes: SIZE,
+            logical_sector_bytes: 512,
+            physical_sector_bytes: 4096,
+            block_bytes: 1 << 20,
+        }
     }
     fn linear_offset(&self) -> Option<u64> {
         None

@@ -44,7 +44,11 @@ impl StorageEngine {
         disk.zeroing_submitted_at = None;
         disk.own_layer().image.handle_zeroed(outcome.is_ok());
         if let Err(error) = outcome {
-            self.emit_disk_fault(disk_number, None, format!("freed space cannot be deallocated: {error}"));
+            self.emit_disk_fault(
+                disk_number,
+                None,
+                format!("freed space cannot be deallocated: {error}"),
+            );
         }
         self.begin_zeroing(disk_number);
         self.release_disk_if_done(disk_number);

@@ -3,7 +3,7 @@
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 
-use crate::disk::latency::{LatencyPercentiles, LatencyHistogram};
+use crate::disk::latency::{LatencyHistogram, LatencyPercentiles};
 
 /// Counters of completed requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,9 @@ impl DiskIoCounters {
     #[must_use]
     pub const fn latency_sum_ns(&self) -> u64 {
         let total_ns = self.reads.latency_sum_ns.saturating_add(self.writes.latency_sum_ns);
-        total_ns.saturating_add(self.flushes.latency_sum_ns).saturating_add(self.discards.latency_sum_ns)
+        total_ns
+            .saturating_add(self.flushes.latency_sum_ns)
+            .saturating_add(self.discards.latency_sum_ns)
     }
 
     /// Returns the number of failed requests of any kind.

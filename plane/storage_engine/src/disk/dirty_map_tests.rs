@@ -14,7 +14,11 @@ const TIB: u64 = 1 << 40;
 fn a_map_of_the_largest_disk_is_small() {
     for (size, region) in [(0, 64 * KIB), (1, 64 * KIB), (4 * TIB, 64 * KIB), (64 * TIB, 1 << 20)] {
         let map = DirtyMap::new(size);
-        assert_eq!((map.region_bytes(), map.region_count()), (region, size.div_ceil(region)), "{size}");
+        assert_eq!(
+            (map.region_bytes(), map.region_count()),
+            (region, size.div_ceil(region)),
+            "{size}"
+        );
     }
     assert_eq!(DirtyMap::new(64 * TIB).region_count(), 1 << 26);
 }

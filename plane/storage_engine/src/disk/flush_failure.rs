@@ -66,7 +66,10 @@ impl StorageEngine {
             self.complete_request(waiter, DiskOutcome::Failed);
         }
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if matches!(disk.blocked_by, Some(BlockingOperation::Commit | BlockingOperation::CommitInFlight)) {
+        if matches!(
+            disk.blocked_by,
+            Some(BlockingOperation::Commit | BlockingOperation::CommitInFlight)
+        ) {
             disk.blocked_by = None;
             self.disks_to_continue.push(number);
             self.fail_first_parked(number, DiskOutcome::Failed);

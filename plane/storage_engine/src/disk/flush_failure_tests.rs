@@ -166,7 +166,12 @@ fn requests_that_wait_for_space_fail_when_a_flush_fails() {
 }
 
 fn linear() -> Box<dyn Image> {
-    let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: SIZE,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
+        block_bytes: 0,
+    };
     Box::new(LinearImage::new(shape, 0, false))
 }
 

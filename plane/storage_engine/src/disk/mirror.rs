@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::disk::dirty_map::DirtyMap;
-use crate::disk::location::{EngineDiskSlot, StoreDiskSlot};
+use crate::disk::qos_slot::{EngineDiskSlot, StoreDiskSlot};
 use crate::engine::StorageEngine;
 
 impl StorageEngine {

@@ -57,7 +57,11 @@ impl StorageEngine {
             let stalls = waited >= STALLED_AFTER;
             if stalls != disk_state.stalled_for.is_some() {
                 let reported = disk_state.stalled_for.unwrap_or(waited);
-                self.notices.push(StorageNotice::DiskStall { disk, is_beginning: stalls, stalled_for: reported });
+                self.notices.push(StorageNotice::DiskStall {
+                    disk,
+                    is_beginning: stalls,
+                    stalled_for: reported,
+                });
             }
             disk_state.stalled_for = stalls.then_some(waited);
         }
@@ -67,10 +71,9 @@ impl StorageEngine {
     /// and no disk is stalled.
     pub(crate) fn stalls_deadline(&self) -> Option<Time> {
         let is_due = self.io.in_flight() > 0
-            || self
-                .disks
-                .numbers()
-                .any(|number| self.disks.get(number).is_some_and(|disk| disk.stalled_for.is_some()));
+            || self.disks.numbers().any(|number| {
+                self.disks.get(number).is_some_and(|disk| disk.stalled_for.is_some())
+            });
         is_due.then(|| self.stalls_checked_at + CHECK_INTERVAL)
     }
 

@@ -96,7 +96,12 @@ fn a_disk_that_is_suspended_and_resumed_loses_nothing() {
 
 fn raw(size: u64) -> Box<dyn Image> {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: size,
+        logical_sector_bytes: logical_sector,
+        physical_sector_bytes: physical_sector,
+        block_bytes: 0,
+    };
     Box::new(LinearImage::new(shape, 0, false))
 }
 

@@ -3,7 +3,7 @@
 use suimon_image_files::LayerStack;
 use suimon_ports::DiskQueue;
 
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 use crate::engine::StorageEngine;
 
 impl StorageEngine {

@@ -61,8 +61,11 @@ mod tests {
     fn a_token_contains_the_purpose_it_was_created_from() {
         let parts = [IoPurpose::part(0, 0), IoPurpose::part(9, 4095), IoPurpose::part(3, u64::MAX)];
         let max_number = (1 << 24) - 1;
-        let others =
-            [IoPurpose::Metadata(7), IoPurpose::Commit(max_number, 9), IoPurpose::Zeroing(max_number)];
+        let others = [
+            IoPurpose::Metadata(7),
+            IoPurpose::Commit(max_number, 9),
+            IoPurpose::Zeroing(max_number),
+        ];
         for purpose in parts.into_iter().chain(others) {
             assert_eq!(IoPurpose::from_token(purpose.token()), purpose);
         }

@@ -255,8 +255,9 @@ impl StorageEngine {
     /// Returns true if a queue that had requests is not polled again before the end of a pause.
     fn enters_poll_pause(&mut self, number: usize) -> bool {
         let queue_state = self.queues.get(number);
-        let is_paused = queue_state
-            .is_some_and(|queue_state| queue_state.poll_pause_end.is_some() && !queue_state.is_closing);
+        let is_paused = queue_state.is_some_and(|queue_state| {
+            queue_state.poll_pause_end.is_some() && !queue_state.is_closing
+        });
         if is_paused {
             self.poll_paused_queues.push(number);
         }
@@ -280,7 +281,10 @@ impl StorageEngine {
     /// Returns the earliest end of a pause between two polls of a queue
     /// ([`PollPause`](crate::queue::poll_pause::PollPause)); `None` if no queue pauses.
     pub(crate) fn poll_pauses_deadline(&self) -> Option<Time> {
-        self.poll_paused_queues.iter().filter_map(|&number| self.queues.get(number)?.poll_pause_end).min()
+        self.poll_paused_queues
+            .iter()
+            .filter_map(|&number| self.queues.get(number)?.poll_pause_end)
+            .min()
     }
 
     /// Returns true if an empty queue is no longer to be polled. Its descriptor then signals the
@@ -289,7 +293,8 @@ impl StorageEngine {
         let begun_requests = self.started_requests();
         let Some(queue_state) = self.queues.get_mut(number) else { return true };
         let is_due = if queue_state.queue.is_polled_by_fd() {
-            let may_poll = queue_state.in_flight == 0 && self.polled_queues.len() <= QUEUES_POLLED_MAX;
+            let may_poll =
+                queue_state.in_flight == 0 && self.polled_queues.len() <= QUEUES_POLLED_MAX;
             !(may_poll && queue_state.busy_poll.should_poll(self.now))
         } else {
             queue_state.empty_polls >= EMPTY_POLLS_MAX

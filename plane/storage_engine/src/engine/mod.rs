@@ -18,7 +18,7 @@ use suimon_recording::RecordSink;
 
 use crate::commit::idle_check::IdleCheck;
 use crate::disk::counters::DiskIoCounters;
-use crate::disk::location::{EngineDiskSlot, StoreDiskSlot};
+use crate::disk::qos_slot::{EngineDiskSlot, StoreDiskSlot};
 use crate::disk::rejected::RejectedDisk;
 use crate::disk::{DiskState, ServiceState};
 use crate::engine::notices::{Notices, StorageNotice};
@@ -170,9 +170,9 @@ impl StorageEngine {
             Some(StoreDiskSlot { store, slot }) => {
                 let number = self.store_number(store);
                 let worker_store = number.and_then(|number| self.stores.get(number));
-                if !worker_store
-                    .is_some_and(|worker_store| worker_store.has_disk(slot) && !worker_store.is_leaving)
-                {
+                if !worker_store.is_some_and(|worker_store| {
+                    worker_store.has_disk(slot) && !worker_store.is_leaving
+                }) {
                     return Err(RejectedDisk { error: std::io::ErrorKind::NotFound.into(), spec });
                 }
                 number.map(|store| EngineDiskSlot { store_number: store, slot })

@@ -39,7 +39,8 @@ impl Default for FullStorePolicy {
 
 impl FullStorePolicy {
     /// Policy with which all requests fail at once.
-    pub const FAIL_AT_ONCE: Self = Self { ring_wait: Some(Duration::ZERO), client_wait: Duration::ZERO };
+    pub const FAIL_AT_ONCE: Self =
+        Self { ring_wait: Some(Duration::ZERO), client_wait: Duration::ZERO };
 
     pub(crate) fn wait_time(&self, kind: QueueKind) -> Option<Duration> {
         match kind {

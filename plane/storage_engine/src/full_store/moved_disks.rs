@@ -30,7 +30,8 @@ impl StorageEngine {
         let now = self.now;
         let Some(request) = self.requests.get_mut(number) else { return };
         let Some(queue) = self.queues.get_mut(request.queue) else { return };
-        let Some(position) = queue.no_space_requests.iter().position(|(tag, _)| *tag == request.tag)
+        let Some(position) =
+            queue.no_space_requests.iter().position(|(tag, _)| *tag == request.tag)
         else {
             // A queue returns all requests that it has taken back before any other request.
             queue.no_space_requests.clear();

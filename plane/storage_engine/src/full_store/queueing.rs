@@ -132,7 +132,9 @@ impl StorageEngine {
     /// request first found no space; `None` if it is not being repeated.
     pub(crate) fn end_repetition(&mut self, number: usize, is_completed: bool) -> Option<Time> {
         let request = self.requests.get_mut(number)?;
-        let RequestFullState::Repeating(first) = core::mem::take(&mut request.full_state) else { return None };
+        let RequestFullState::Repeating(first) = core::mem::take(&mut request.full_state) else {
+            return None;
+        };
         let disk_number = request.disk;
         let full = &mut self.disks.get_mut(disk_number)?.full_state;
         full.repeating = full.repeating.saturating_sub(1);
@@ -210,7 +212,11 @@ impl StorageEngine {
             let Some(request) = self.requests.get_mut(number) else { continue };
             let full = core::mem::take(&mut request.full_state);
             let EngineRequest { tag, op, range, .. } = *request;
-            if !self.leave(number, DiskRequest { tag, op, range }, full.first_no_space_at().unwrap_or(now)) {
+            if !self.leave(
+                number,
+                DiskRequest { tag, op, range },
+                full.first_no_space_at().unwrap_or(now),
+            ) {
                 self.complete_without_space_check(number, DiskOutcome::NoSpace);
             }
         }
@@ -323,11 +329,13 @@ impl StorageEngine {
         let full = &mut disk.full_state;
         let Some(since) = full.since else { return true };
         let is_quiet = full.queued.is_empty() && full.repeating == 0;
-        if !is_quiet || !(full.has_space || self.now >= full.last_no_space_at + FULL_STATE_TIMEOUT) {
+        if !is_quiet || !(full.has_space || self.now >= full.last_no_space_at + FULL_STATE_TIMEOUT)
+        {
             return false;
         }
         (full.since, full.expires) = (None, None);
-        let change = if full.has_space { SpaceChange::HasSpace } else { SpaceChange::NoLongerObserved };
+        let change =
+            if full.has_space { SpaceChange::HasSpace } else { SpaceChange::NoLongerObserved };
         let duration = self.now.since(since);
         self.notices.push(StorageNotice::DiskSpaceChange {
             disk: disk_number,
@@ -346,9 +354,9 @@ impl StorageEngine {
         let disks = self.full_disks.iter().filter_map(|disk| self.disks.get(*disk));
         disks
             .filter_map(|disk_state| {
-                disk_state
-                    .full_state
-                    .deadline(disk_state.service == ServiceState::InService && !disk_state.is_closing)
+                disk_state.full_state.deadline(
+                    disk_state.service == ServiceState::InService && !disk_state.is_closing,
+                )
             })
             .min()
     }

@@ -176,7 +176,11 @@ fn attempts_are_few_while_a_store_is_full() {
     // Each request was tried once. After that there is one attempt per interval, and no work in
     // between.
     let next = bench.engine.next_deadline().unwrap();
-    assert!(next > bench.now && next <= bench.now + FULL_STORE_RETRY_INTERVAL, "{next:?} {:?}", bench.now);
+    assert!(
+        next > bench.now && next <= bench.now + FULL_STORE_RETRY_INTERVAL,
+        "{next:?} {:?}",
+        bench.now
+    );
     let queued = bench.engine.full_store_view(bench.disk).unwrap().queued;
     assert_eq!(queued, 100);
 }
@@ -396,7 +400,11 @@ fn a_client_whose_requests_are_all_queued_keeps_no_other_from_being_served() {
         write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag) % 60), 3);
     }
     assert_eq!(pass(&mut bench, Duration::from_secs(10)), []);
-    assert_eq!(bench.engine.full_store_view(bench.disk).unwrap().queued, 512, "its tags are the bound");
+    assert_eq!(
+        bench.engine.full_store_view(bench.disk).unwrap().queued,
+        512,
+        "its tags are the bound"
+    );
     second.write(0, 0, 5);
     bench.engine.wake_queue(second.number);
     pass(&mut bench, STEP);

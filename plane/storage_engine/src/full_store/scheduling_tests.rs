@@ -11,7 +11,7 @@ use suimon_storage_qos::{
     Capacity, DiskQosStatus, DiskSlot, Limits, LimitsSource, Proposal, Store, StoreSpec,
 };
 
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 use crate::full_store::FullStorePolicy;
 use crate::request::RequestFullState;
 use crate::testing::fake_queue::FakeQueue;
@@ -43,7 +43,8 @@ impl OnFullStore {
         full_store.slot = full_store.store.slot(DiskId(0)).unwrap();
         let number = full_store.bench.engine.store_number(STORE).unwrap();
         let location = Some(EngineDiskSlot { store_number: number, slot: full_store.slot });
-        full_store.bench.engine.disks.get_mut(full_store.bench.disk).unwrap().client_slot = location;
+        full_store.bench.engine.disks.get_mut(full_store.bench.disk).unwrap().client_slot =
+            location;
         full_store.bench.engine.queues.get_mut(full_store.bench.queue).unwrap().qos_slot = location;
         full_store
     }
@@ -88,7 +89,10 @@ fn attempts_that_find_no_space_are_not_counted_as_delivered() {
     let view = full_store.view();
     assert_eq!((view.short.delivered_operations, view.short.time.completed_requests), (0, 0));
     let status = full_store.bench.engine.store_status(STORE).unwrap();
-    assert_eq!((status.in_flight_of_worker, status.in_flight_of_all_workers, status.mean_latency_ns), (0, 0, 0));
+    assert_eq!(
+        (status.in_flight_of_worker, status.in_flight_of_all_workers, status.mean_latency_ns),
+        (0, 0, 0)
+    );
 }
 
 #[test]
@@ -121,7 +125,9 @@ fn a_repetition_waits_for_room_in_the_scheduler() {
     full_store.pass(Duration::from_secs(3));
     let requests = &full_store.bench.engine.requests;
     let has_begun = requests.numbers().filter_map(|number| requests.get(number)).any(|request| {
-        matches!(request.full_state, RequestFullState::Repeating(_)) && request.charged_slot.is_none() && request.remaining_parts > 0
+        matches!(request.full_state, RequestFullState::Repeating(_))
+            && request.charged_slot.is_none()
+            && request.remaining_parts > 0
     });
     assert!(!has_begun, "a repetition began regardless of the maximum");
 }
@@ -132,7 +138,12 @@ fn a_refused_discard_takes_no_further_time() {
     let mut bench = device_bench::Bench::new(1, &deep(), 32, 100 * SECOND);
     bench.set_limits(0, limits(0, 0));
     let size = 1 << 30;
-    let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: size,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
+        block_bytes: 0,
+    };
     let image = Box::new(LinearImage::new(shape, 0, true));
     let file = std::sync::Arc::new(NullFile { number: 0, len: size });
     bench.add_of_spec(0, 0, LayerStack { layers: vec![DiskLayer { image, file }] });

@@ -9,7 +9,7 @@ pub(crate) mod rotation;
 use suimon_ports::DiskQueue;
 use suimon_quantity::{DiskId, Time};
 
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 use crate::queue::busy_poll::BusyPoll;
 use crate::queue::poll_pause::PollPause;
 use crate::request::NoSpaceRequests;
@@ -124,7 +124,8 @@ impl QueueState {
         self.busy_poll.handle_requests_found();
         if self.queue.is_polled_by_fd() && is_all_answered {
             let has_completions = || self.queue.has_unconsumed_completions();
-            self.poll_pause_end = self.poll_pause.handle_requests_found(now, requests, is_all_read, has_completions);
+            self.poll_pause_end =
+                self.poll_pause.handle_requests_found(now, requests, is_all_read, has_completions);
         }
     }
 }

@@ -27,9 +27,9 @@ impl Client {
     /// client is idle in it.
     fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
         let has_completions = request_count < self.depth;
-        let until = self
-            .poll_pause
-            .handle_requests_found(self.now, request_count as usize, true, || has_completions);
+        let until =
+            self.poll_pause
+                .handle_requests_found(self.now, request_count as usize, true, || has_completions);
         let paused = until.map_or(Duration::ZERO, |until| until.since(self.now));
         self.now = self.now + paused.max(self.pace);
         [paused, paused.saturating_sub(self.pace * self.depth)]
@@ -88,7 +88,8 @@ fn single_requests_cause_no_query_of_the_client() {
     for round in 0..10 {
         let now = Time::ZERO + LONGEST * round;
         assert_eq!(
-            poll_pause.handle_requests_found(now, 1, true, || panic!("the client's state was queried")),
+            poll_pause
+                .handle_requests_found(now, 1, true, || panic!("the client's state was queried")),
             None
         );
     }
@@ -98,7 +99,8 @@ fn single_requests_cause_no_query_of_the_client() {
     // An iteration without requests is not evaluated.
     poll_pause.handle_empty_poll();
     assert_eq!(
-        poll_pause.handle_requests_found(until, 1, true, || panic!("the client's state was queried")),
+        poll_pause
+            .handle_requests_found(until, 1, true, || panic!("the client's state was queried")),
         None
     );
 }

@@ -29,8 +29,10 @@ impl StorageEngine {
             return true;
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
-        let mut found =
-            FoundExtents { extents: Vec::new(), extents_max: if is_first_only { 1 } else { EXTENTS_MAX } };
+        let mut found = FoundExtents {
+            extents: Vec::new(),
+            extents_max: if is_first_only { 1 } else { EXTENTS_MAX },
+        };
         let blocked = if disk.is_contiguous() {
             query_file(disk, range, &mut found).map(|()| None)
         } else {
@@ -100,7 +102,8 @@ pub(crate) fn query_file(
         };
         // Unknown allocation is reported as data, which the protocol always permits.
         let data = AllocationExtent { allocation: Allocation::Data, len: remaining.len() };
-        let AllocationExtent { allocation, len } = layer.disk_file.allocation(of_file).unwrap_or(data);
+        let AllocationExtent { allocation, len } =
+            layer.disk_file.allocation(of_file).unwrap_or(data);
         let len = len.clamp(1, remaining.len());
         if !found.push(allocation, len) {
             break;

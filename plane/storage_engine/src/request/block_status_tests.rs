@@ -27,7 +27,12 @@ struct Sectors {
 impl Image for Sectors {
     fn disk_geometry(&self) -> DiskGeometry {
         let size = self.places.len() as u64 * SECTOR;
-        DiskGeometry { size_bytes: size, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: SECTOR }
+        DiskGeometry {
+            size_bytes: size,
+            logical_sector_bytes: 512,
+            physical_sector_bytes: 512,
+            block_bytes: SECTOR,
+        }
     }
     fn linear_offset(&self) -> Option<u64> {
         None
@@ -158,12 +163,19 @@ fn extents_found_before_missing_metadata_are_reported_before_it_is_read() {
     assert_eq!(sector_states(&partial).len(), step);
     let mut empty = new_found(EXTENTS_MAX);
     let blocked = query_images(&mut disk(vec![image(5)]), full_range, &mut empty).unwrap();
-    assert!(matches!(blocked, Some(BlockingOperation::MetadataRead(0, _))) && empty.extents.is_empty());
+    assert!(
+        matches!(blocked, Some(BlockingOperation::MetadataRead(0, _))) && empty.extents.is_empty()
+    );
 }
 
 #[test]
 fn a_file_of_unknown_allocation_is_data_and_a_range_beyond_the_disk_is_refused() {
-    let shape = DiskGeometry { size_bytes: 4096, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: 4096,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 512,
+        block_bytes: 0,
+    };
     let mut disk = disk(vec![Box::new(LinearImage::new(shape, 0, false))]);
     let mut partial = new_found(EXTENTS_MAX);
     query_file(&mut disk, range(512, 1024), &mut partial).unwrap();

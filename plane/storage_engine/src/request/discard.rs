@@ -7,7 +7,7 @@ use crate::disk::DiskState;
 use crate::engine::StorageEngine;
 use crate::request::pending_discard::PendingDiscard;
 use crate::request::translation::{Scratch, TranslationResult, blocking_operation};
-use crate::request::{EngineRequest, RequestPart, PartAction};
+use crate::request::{EngineRequest, PartAction, RequestPart};
 
 impl StorageEngine {
     /// Begins a discard or a write of zeros, request `request_number` in `requests`.

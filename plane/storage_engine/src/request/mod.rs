@@ -16,7 +16,7 @@ use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 use suimon_storage_qos::{IoKind, RequestPhase};
 
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 
 /// Request that a worker has taken from a queue and not completed.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,9 @@ impl EngineRequest {
             DiskOp::Read => IoKind::Read,
             DiskOp::Write { .. } => IoKind::Write,
             DiskOp::Flush => IoKind::Flush,
-            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::AllocationStatus { .. } => IoKind::Other,
+            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::AllocationStatus { .. } => {
+                IoKind::Other
+            }
         }
     }
 

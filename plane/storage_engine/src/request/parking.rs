@@ -60,7 +60,11 @@ impl StorageEngine {
 
     /// Starts the operation that blocks a translation: a metadata read or a commit. No-op if the
     /// disk is blocked already; the request is then translated again after that operation.
-    pub(crate) fn start_blocking_operation(&mut self, disk_number: usize, blocked: BlockingOperation) {
+    pub(crate) fn start_blocking_operation(
+        &mut self,
+        disk_number: usize,
+        blocked: BlockingOperation,
+    ) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.blocked_by.is_none());
         let Some(disk) = disk else { return };
         disk.blocked_by = Some(blocked);
@@ -70,7 +74,9 @@ impl StorageEngine {
                 self.submit_queued_metadata_reads();
             }
             // A commit in flight may have begun before the image required one.
-            BlockingOperation::Commit | BlockingOperation::CommitInFlight => self.begin_commit(disk_number),
+            BlockingOperation::Commit | BlockingOperation::CommitInFlight => {
+                self.begin_commit(disk_number)
+            }
         }
     }
 
@@ -97,7 +103,9 @@ impl StorageEngine {
     pub(crate) fn handle_metadata_read(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_submitted_at = None;
-        let Some(BlockingOperation::MetadataRead(layer, range)) = disk.blocked_by.take() else { return };
+        let Some(BlockingOperation::MetadataRead(layer, range)) = disk.blocked_by.take() else {
+            return;
+        };
         let image = &mut disk.layers[layer].image;
         let applied = match bytes {
             Ok(bytes) => image

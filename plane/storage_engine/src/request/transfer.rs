@@ -7,13 +7,13 @@ use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileRequest, PayloadRange};
 use suimon_storage_qos::RequestPhase;
 
 use crate::engine::StorageEngine;
-use crate::engine::io_token::{PAGE_SHIFT, IoPurpose};
+use crate::engine::io_token::{IoPurpose, PAGE_SHIFT};
 use crate::engine::notices::StorageNotice;
 use crate::engine::slab::Slab;
 use crate::queue::QueueState;
 use crate::request::discard::is_only_if_fast;
 use crate::request::translation::{TranslationResult, translate_read, translate_write};
-use crate::request::{EngineRequest, RequestFullState, RequestPart, PartAction};
+use crate::request::{EngineRequest, PartAction, RequestFullState, RequestPart};
 use crate::scheduling::dispatch::report_to_store;
 use crate::scheduling::phases::parked_phase;
 
@@ -137,7 +137,12 @@ impl StorageEngine {
 
     /// Handles the completion of one part of a request, at this page of the file.
     #[inline]
-    pub(crate) fn handle_part_completed(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
+    pub(crate) fn handle_part_completed(
+        &mut self,
+        number: usize,
+        page: u64,
+        outcome: io::Result<()>,
+    ) {
         if let Err(error) = outcome {
             self.handle_failed_part(number, page, &error);
         }
@@ -228,7 +233,8 @@ impl StorageEngine {
     pub(crate) fn complete_request(&mut self, number: usize, outcome: DiskOutcome) {
         self.enter_phase(number, RequestPhase::Data);
         let Some(request) = self.requests.get(number) else { return };
-        let concerns_space = outcome == DiskOutcome::NoSpace || request.full_state != RequestFullState::NotFull;
+        let concerns_space =
+            outcome == DiskOutcome::NoSpace || request.full_state != RequestFullState::NotFull;
         if concerns_space && self.queue_if_no_space(number, outcome) {
             return;
         }
@@ -253,8 +259,9 @@ impl StorageEngine {
                 }
             }
         }
-        if let Some((worker_store, index)) =
-            request.charged_slot.and_then(|index| Some((self.stores.get_mut(index.store_number)?, index)))
+        if let Some((worker_store, index)) = request
+            .charged_slot
+            .and_then(|index| Some((self.stores.get_mut(index.store_number)?, index)))
         {
             report_to_store(worker_store, self.now, index, request, (outcome, is_alone));
         }

@@ -3,7 +3,7 @@
 use suimon_image::{ByteRange, ImageError, ImageExtent, ImageFault, Location, Translation};
 
 use crate::disk::{BlockingOperation, DiskState};
-use crate::request::{RequestPart, PartAction};
+use crate::request::{PartAction, RequestPart};
 
 /// Result of translating a range of a disk to ranges of files.
 pub(crate) enum TranslationResult {

@@ -18,7 +18,7 @@ use suimon_quantity::Time;
 use suimon_storage_qos::{BatchSubmitOutcome, CompletedRequests, NextAction, SubmitOutcome};
 
 use crate::disk::DiskState;
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 use crate::engine::{REQUESTS_MAX, StorageEngine};
 use crate::request::EngineRequest;
 use crate::scheduling::store::WorkerStore;
@@ -100,8 +100,12 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin_request(number) };
         let is_mirror = request.is_mirror;
         let index = disk.qos_slot(is_mirror);
-        let Some(EngineDiskSlot { store_number: store, slot }) = index else { return self.begin_request(number) };
-        let Some(worker_store) = self.stores.get_mut(store) else { return self.begin_request(number) };
+        let Some(EngineDiskSlot { store_number: store, slot }) = index else {
+            return self.begin_request(number);
+        };
+        let Some(worker_store) = self.stores.get_mut(store) else {
+            return self.begin_request(number);
+        };
         let bytes = counted_bytes(disk, request);
         request.charged_bytes = bytes;
         match worker_store.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
@@ -204,8 +208,9 @@ impl StorageEngine {
             if let Some(worker_store) = self.stores.get_mut(store) {
                 if is_owed {
                     self.has_room = false;
-                    let bytes =
-                        |number: &usize| self.requests.get(*number).map(|request| request.charged_bytes);
+                    let bytes = |number: &usize| {
+                        self.requests.get(*number).map(|request| request.charged_bytes)
+                    };
                     worker_store
                         .uncharged_bytes
                         .entry(slot)
@@ -253,7 +258,9 @@ impl StorageEngine {
             return queue.queued_max.saturating_sub(queue.queued) as usize;
         }
         let available = REQUESTS_MAX - self.started_requests().min(REQUESTS_MAX);
-        let Some(EngineDiskSlot { store_number: store, slot }) = queue.qos_slot else { return available };
+        let Some(EngineDiskSlot { store_number: store, slot }) = queue.qos_slot else {
+            return available;
+        };
         match self.stores.get(store) {
             Some(worker_store) if worker_store.has_uncharged(slot) => 0,
             Some(worker_store) => available
@@ -305,7 +312,11 @@ impl StorageEngine {
     /// Resumes the paused queues whose requests use this slot of a store.
     pub(crate) fn resume_queues_of_slot(&mut self, index: EngineDiskSlot) {
         for number in self.queues.numbers() {
-            if self.queues.get(number).is_some_and(|queue_state| queue_state.qos_slot == Some(index)) {
+            if self
+                .queues
+                .get(number)
+                .is_some_and(|queue_state| queue_state.qos_slot == Some(index))
+            {
                 self.resume_queue(number);
             }
         }
@@ -334,7 +345,8 @@ impl StorageEngine {
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
         let deadlines = self.stalls_deadline().into_iter().chain(self.idle_deadline());
-        let deadlines = deadlines.chain(self.poll_pauses_deadline()).chain(self.full_check_deadline());
+        let deadlines =
+            deadlines.chain(self.poll_pauses_deadline()).chain(self.full_check_deadline());
         let deadlines = deadlines.chain(self.buffer_reclaim_deadline());
         stores.filter_map(|deadline_store| deadline_store.next_deadline()).chain(deadlines).min()
     }

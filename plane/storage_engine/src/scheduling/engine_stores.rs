@@ -8,7 +8,7 @@ use suimon_recording::RecordSink;
 use suimon_storage_qos::{ConfigStep, DiskQosStatus, DiskSlot, StoreEvent, StoreSpec};
 
 use crate::disk::DiskState;
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 use crate::engine::StorageEngine;
 use crate::engine::notices::StorageNotice;
 use crate::scheduling::store::status::WorkerStoreStatus;
@@ -165,7 +165,12 @@ impl StorageEngine {
     /// Returns the state of a store's disk, on any worker; `None` if the store is not on this
     /// worker, or the slot has no disk.
     #[cfg(test)]
-    pub(crate) fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskQosStatus> {
+    pub(crate) fn disk_view(
+        &self,
+        now: Time,
+        store: StoreId,
+        slot: DiskSlot,
+    ) -> Option<DiskQosStatus> {
         self.store_view(now, store, &[slot])?.1.pop()
     }
 
@@ -180,11 +185,9 @@ impl StorageEngine {
     /// more.
     pub(crate) fn remove_leaving_stores(&mut self) {
         for number in self.stores.numbers() {
-            if self
-                .stores
-                .get_mut(number)
-                .is_some_and(|worker_store| worker_store.is_leaving && worker_store.try_finish_leaving())
-            {
+            if self.stores.get_mut(number).is_some_and(|worker_store| {
+                worker_store.is_leaving && worker_store.try_finish_leaving()
+            }) {
                 self.stores.remove(number);
             }
         }

@@ -10,8 +10,8 @@ use suimon_image::{
 use suimon_ports::DiskOp;
 use suimon_quantity::{ByteRate, DiskId};
 use suimon_storage_qos::{
-    WHOLE_WINDOW_PPM, LimitingFactor, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
-    StoreSpec, TimeShare,
+    LimitingFactor, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal, StoreSpec,
+    TimeShare, WHOLE_WINDOW_PPM,
 };
 
 use crate::tests::device_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
@@ -26,7 +26,12 @@ struct ForgetfulImage {
 
 impl Image for ForgetfulImage {
     fn disk_geometry(&self) -> DiskGeometry {
-        DiskGeometry { size_bytes: 1 << 20, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 4096 }
+        DiskGeometry {
+            size_bytes: 1 << 20,
+            logical_sector_bytes: 512,
+            physical_sector_bytes: 512,
+            block_bytes: 4096,
+        }
     }
     fn linear_offset(&self) -> Option<u64> {
         None

@@ -137,6 +137,10 @@ fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
         );
         let status = bench.engines[worker].store_status(STORE).unwrap();
         assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0), "{workers}");
-        assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight_of_all_workers, 0, "{workers}");
+        assert_eq!(
+            bench.engines[0].store_status(STORE).unwrap().in_flight_of_all_workers,
+            0,
+            "{workers}"
+        );
     }
 }

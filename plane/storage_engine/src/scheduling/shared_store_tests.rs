@@ -288,7 +288,11 @@ fn placeholders_of_a_former_budget_are_not_counted_in_another_one() {
     let status = bench.engines[1].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.in_flight_of_all_workers), (0, 0));
     let view = bench.engines[1].disk_view(bench.time(), STORE, bench.slot(1)).unwrap();
-    assert_eq!((view.counters.demanded_operations, view.counters.delivered_operations), (0, 0), "{view:?}");
+    assert_eq!(
+        (view.counters.demanded_operations, view.counters.delivered_operations),
+        (0, 0),
+        "{view:?}"
+    );
 }
 
 /// The times of samples do not depend on whether the store is shared in between.

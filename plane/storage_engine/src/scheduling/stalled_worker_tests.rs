@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, TimedRateLimit, WorkerId};
-use suimon_storage_qos::{CATCH_UP_WINDOW, ConfigStep, GRANT_AGE_MAX, LimitsSource, Proposal, StoreSpec};
+use suimon_storage_qos::{
+    CATCH_UP_WINDOW, ConfigStep, GRANT_AGE_MAX, LimitsSource, Proposal, StoreSpec,
+};
 
 use crate::ABSENT_AFTER;
 use crate::scheduling::shared_store_tests::{late, shared, shared_by};
@@ -45,7 +47,10 @@ fn check_end(bench: &mut Bench) {
     assert_eq!(bench.open(), 0);
     bench.run(SECOND);
     let status = bench.engines[0].store_status(STORE).unwrap();
-    assert_eq!((status.waiting, status.in_flight_of_worker, status.in_flight_of_all_workers), (0, 0, 0));
+    assert_eq!(
+        (status.waiting, status.in_flight_of_worker, status.in_flight_of_all_workers),
+        (0, 0, 0)
+    );
     let now = bench.time();
     for worker in 1..bench.engines.len() {
         let disks: Vec<u32> = bench

@@ -6,7 +6,7 @@ use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::{Proposal, StoreEvent, StoreSpec};
 
 use crate::tests::device_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
-use crate::{StoreDiskSlot, StorageNotice, StoreRole};
+use crate::{StorageNotice, StoreDiskSlot, StoreRole};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]

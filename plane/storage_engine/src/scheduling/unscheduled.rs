@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use suimon_storage_qos::DiskUnscheduledTime;
 
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 use crate::engine::StorageEngine;
 use crate::scheduling::unscheduled_time::UnscheduledTime;
 
@@ -26,7 +26,9 @@ impl StorageEngine {
         if self.unscheduled.ns == 0 {
             return;
         }
-        let Self { unscheduled: UnscheduledTime { ns, busy_disks: busy }, queues, stores, now, .. } = self;
+        let Self {
+            unscheduled: UnscheduledTime { ns, busy_disks: busy }, queues, stores, now, ..
+        } = self;
         busy.clear();
         for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(index) = queue_state.qos_slot else { continue };
@@ -34,13 +36,16 @@ impl StorageEngine {
                 continue;
             }
             busy.push(index);
-            let in_flight =
-                queue_state.requests_in_progress().saturating_sub(queue_state.queued as usize) as u64;
+            let in_flight = queue_state
+                .requests_in_progress()
+                .saturating_sub(queue_state.queued as usize) as u64;
             let in_flight_ns = ns.saturating_mul(in_flight);
             if let Some(store) = stores.get_mut(index.store_number).filter(|_| in_flight > 0) {
                 let disk = index.slot;
-                store
-                    .handle_unscheduled(*now, DiskUnscheduledTime { disk, in_flight_ns, unserviced_ns: 0 });
+                store.handle_unscheduled(
+                    *now,
+                    DiskUnscheduledTime { disk, in_flight_ns, unserviced_ns: 0 },
+                );
             }
         }
         busy.sort_unstable();
@@ -54,10 +59,14 @@ impl StorageEngine {
         if unserviced_ns == 0 {
             return;
         }
-        let Self { unscheduled: UnscheduledTime { busy_disks: busy, .. }, queues, stores, now, .. } = self;
+        let Self {
+            unscheduled: UnscheduledTime { busy_disks: busy, .. }, queues, stores, now, ..
+        } = self;
         let known_len = busy.len();
         for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(index) = queue_state.qos_slot.filter(|_| queue_state.requests_in_progress() > 0) else {
+            let Some(index) =
+                queue_state.qos_slot.filter(|_| queue_state.requests_in_progress() > 0)
+            else {
                 continue;
             };
             let was_busy =
@@ -72,8 +81,10 @@ impl StorageEngine {
         untaken.dedup();
         for EngineDiskSlot { store_number: store, slot: disk } in untaken {
             if let Some(store) = stores.get_mut(store) {
-                store
-                    .handle_unscheduled(*now, DiskUnscheduledTime { disk, in_flight_ns: 0, unserviced_ns });
+                store.handle_unscheduled(
+                    *now,
+                    DiskUnscheduledTime { disk, in_flight_ns: 0, unserviced_ns },
+                );
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Time in which the worker's thread was runnable but not running.
 
-use crate::disk::location::EngineDiskSlot;
+use crate::disk::qos_slot::EngineDiskSlot;
 
 /// Time span directly before this iteration in which the worker was runnable but not running, and
 /// the disks that had requests during it.

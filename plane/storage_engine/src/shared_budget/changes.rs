@@ -15,7 +15,9 @@ fn replaces(later: &ConfigStep, earlier: &ConfigStep) -> bool {
         (ConfigStep::SetCap(_), ConfigStep::SetCap(_))
         | (ConfigStep::SetCapacity(_), ConfigStep::SetCapacity(_))
         | (ConfigStep::SetMeasuredLatency(_), ConfigStep::SetMeasuredLatency(_)) => true,
-        (ConfigStep::SetPolicyShare(policy, _), ConfigStep::SetPolicyShare(other, _)) => policy == other,
+        (ConfigStep::SetPolicyShare(policy, _), ConfigStep::SetPolicyShare(other, _)) => {
+            policy == other
+        }
         _ => false,
     }
 }

@@ -6,8 +6,8 @@ use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreSpec,
-    SubmitOutcome,
+    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store,
+    StoreSpec, SubmitOutcome,
 };
 
 use super::*;
@@ -98,7 +98,8 @@ fn run_worker(
 ) {
     let sleeper = Arc::new(Sleeper::default());
     let waker: Arc<dyn Waker> = Arc::clone(&sleeper) as _;
-    let mut client = BudgetMembership::<ModelPrimitives>::join(state, WorkerId(number), Some(waker));
+    let mut client =
+        BudgetMembership::<ModelPrimitives>::join(state, WorkerId(number), Some(waker));
     let disk = DiskSlot(number.into());
     let mut borrower = Borrower::new(StoreSpec::default().normalization, 16);
     borrower.add(disk);

@@ -53,7 +53,11 @@ type Locked<P> = Arc<<P as Primitives>::Lock<State<P>>>;
 pub struct SharedBudget(Locked<StdPrimitives>);
 
 impl SharedBudget {
-    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: SamplingState) -> Self {
+    pub(crate) fn new(
+        now: Time,
+        budget: Recorded<StoreBudget>,
+        observation: SamplingState,
+    ) -> Self {
         Self(Arc::new(Lock::new(State::<StdPrimitives>::new(now, budget, observation))))
     }
 
@@ -85,7 +89,11 @@ impl SharedBudget {
     }
 
     /// Returns the same as [`SharedBudget::flows`], for a worker: without pauses between the locks.
-    pub(crate) fn flows_for_worker(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskQosStatus>> {
+    pub(crate) fn flows_for_worker(
+        &self,
+        now: Time,
+        slots: &[DiskSlot],
+    ) -> Option<Vec<DiskQosStatus>> {
         read_flows::<StdPrimitives>(&self.0, now, slots, || {})
     }
 
@@ -243,7 +251,9 @@ impl<P: Primitives> BudgetMembership<P> {
         if self.needs_exchange() {
             return None;
         }
-        self.state.try_with(|state| state.take_budget_if_settled(self.me, borrower, in_flight)).flatten()
+        self.state
+            .try_with(|state| state.take_budget_if_settled(self.me, borrower, in_flight))
+            .flatten()
     }
 
     /// Ends the membership if the worker has no grants to fetch. Returns true if it has ended.

@@ -9,8 +9,8 @@ use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
 use suimon_storage_qos::{
-    Borrower, ConfigStep, DiskQosStatus, DiskSlot, GRANT_AGE_MAX, GrantKind, WorkerReport, ReturnedGrant, SAMPLE_INTERVAL,
-    StoreBudget, StoreEvent, WorkerGrant,
+    Borrower, ConfigStep, DiskQosStatus, DiskSlot, GRANT_AGE_MAX, GrantKind, ReturnedGrant,
+    SAMPLE_INTERVAL, StoreBudget, StoreEvent, WorkerGrant, WorkerReport,
 };
 
 use crate::shared_budget::changes::add_pending_change;
@@ -88,7 +88,11 @@ pub(crate) struct BudgetState<F> {
 impl<F: Flag> BudgetState<F> {
     /// Creates the state of a budget without members. `observation` is that of the scheduler before
     /// it became the budget.
-    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: SamplingState) -> Self {
+    pub(crate) fn new(
+        now: Time,
+        budget: Recorded<StoreBudget>,
+        observation: SamplingState,
+    ) -> Self {
         Self {
             budget: Some(Box::new(budget)),
             members: BTreeMap::new(),
@@ -118,7 +122,11 @@ impl<F: Flag> BudgetState<F> {
     }
 
     /// Removes a worker. Returns false, with nothing changed, if it has grants to fetch.
-    pub(crate) fn try_leave(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
+    pub(crate) fn try_leave(
+        &mut self,
+        worker: WorkerId,
+        to_wake: &mut Vec<Arc<dyn Waker>>,
+    ) -> bool {
         if self.members.get(&worker).is_some_and(|member| !member.grants.is_empty()) {
             return false;
         }
@@ -177,7 +185,11 @@ impl<F: Flag> BudgetState<F> {
     /// Adds changes for the next exchange. Returns false if there is no budget any more. Notifies
     /// all members: a worker that is leaving the store receives no command about the change, and
     /// cannot leave before it has fetched what it was notified of.
-    pub(crate) fn add_changes(&mut self, changes: &[ConfigStep], to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
+    pub(crate) fn add_changes(
+        &mut self,
+        changes: &[ConfigStep],
+        to_wake: &mut Vec<Arc<dyn Waker>>,
+    ) -> bool {
         if self.budget.is_none() {
             return false;
         }

@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use suimon_quantity::{DiskId, Iops};
 use suimon_storage_qos::{
-    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreSpec,
-    SubmitOutcome,
+    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store,
+    StoreSpec, SubmitOutcome,
 };
 
 use super::*;
@@ -191,7 +191,11 @@ fn changes_wake_a_worker_that_leaves_the_store() {
     let mut worker = Worker::join(&state, 0);
     worker.exchange(NOW);
     let mut to_wake = Vec::new();
-    assert!(state.with(|budget_state| budget_state.add_changes(&[ConfigStep::SetCap(None)], &mut to_wake)));
+    assert!(
+        state.with(
+            |budget_state| budget_state.add_changes(&[ConfigStep::SetCap(None)], &mut to_wake)
+        )
+    );
     assert!(worker.client.needs_exchange());
     assert_eq!(to_wake.len(), 1, "it sleeps, and receives no command");
     worker.exchange(NOW);
@@ -304,7 +308,11 @@ fn a_worker_that_ends_returns_its_loans() {
     let (borrower, disk) = (&mut worker.own, worker.disk);
     worker.client.end(borrower);
     let flow = view(&state, disk);
-    assert_eq!((in_flight(&state), flow.counters.demanded_operations), (0, demanded - 1), "it is refunded");
+    assert_eq!(
+        (in_flight(&state), flow.counters.demanded_operations),
+        (0, demanded - 1),
+        "it is refunded"
+    );
     let state_of = state.with(|budget_state| budget_state.members.len());
     assert_eq!(state_of, 0);
     drop(worker);

@@ -68,7 +68,11 @@ impl DiskQueue for FakeQueue {
     fn in_flight_max(&self) -> u32 {
         self.payloads.lock().unwrap().len() as u32
     }
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
+    fn receive(
+        &mut self,
+        max: usize,
+        requests: &mut Vec<DiskRequest>,
+    ) -> Result<usize, QueueFault> {
         let mut client = self.client.lock().unwrap();
         let count = client.requests.len().min(max);
         requests.extend(client.requests.drain(..count));

@@ -52,7 +52,12 @@ fn create_raw() -> MemoryFile {
 
 fn open_raw(_: &MemoryFile) -> Box<dyn Image> {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: SIZE,
+        logical_sector_bytes: logical_sector,
+        physical_sector_bytes: physical_sector,
+        block_bytes: 0,
+    };
     Box::new(LinearImage::new(shape, 0, false))
 }
 
@@ -73,7 +78,8 @@ fn create_child_vhd() -> MemoryFile {
 fn new_vhd(disk: CreateParameters) -> MemoryFile {
     let file = MemoryFile::default();
     let size_encoding = SizeEncoding::Exact;
-    let new = NewVhd { disk, size: SIZE, size_encoding, unique_id: [7; 16], created_s_since_2000: 1 };
+    let new =
+        NewVhd { disk, size: SIZE, size_encoding, unique_id: [7; 16], created_s_since_2000: 1 };
     new.create(&file).unwrap();
     file
 }

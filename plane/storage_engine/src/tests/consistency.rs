@@ -134,6 +134,9 @@ fn a_full_file_system_is_reported_as_no_space() {
         let outcome = bench.run(WRITE, range(0, 4096), vec![7; 4096]);
         assert_eq!(outcome, DiskOutcome::NoSpace, "{}", kind.name);
         let notices = bench.notices();
-        assert!(matches!(&notices[..], [StorageNotice::DiskSpaceChange { change: SpaceChange::Full, .. }]));
+        assert!(matches!(
+            &notices[..],
+            [StorageNotice::DiskSpaceChange { change: SpaceChange::Full, .. }]
+        ));
     }
 }

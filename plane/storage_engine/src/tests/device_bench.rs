@@ -17,13 +17,14 @@ use suimon_ports::{
 };
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage_qos::{
-    CATCH_UP_WINDOW, Capacity, DiskSlot, Limits, LimitsSource, Normalization, Proposal, Store, StoreSpec,
+    CATCH_UP_WINDOW, Capacity, DiskSlot, Limits, LimitsSource, Normalization, Proposal, Store,
+    StoreSpec,
 };
 
 use crate::queue::QueueKind;
 use crate::testing::fake_queue::{Client, FakeQueue, Payloads};
 use crate::testing::random_numbers::RandomNumbers;
-use crate::{StoreDiskSlot, SharedBudget, StorageEngine};
+use crate::{SharedBudget, StorageEngine, StoreDiskSlot};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -93,7 +94,8 @@ impl FileIo for DeviceIo {
         let mut device = self.device.lock().unwrap();
         let is_write = matches!(op, FileRequest::Write { .. });
         let bytes = match op {
-            FileRequest::Read { destination: part, .. } | FileRequest::Write { source: part, .. } => {
+            FileRequest::Read { destination: part, .. }
+            | FileRequest::Write { source: part, .. } => {
                 let payloads = part.payloads.downcast_ref::<Payloads>().unwrap();
                 device.order.push((Arc::as_ptr(payloads) as usize, part.tag));
                 part.len
@@ -440,7 +442,12 @@ impl Bench {
 
 pub(crate) fn spec(disk: u32) -> LayerStack {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = DiskGeometry { size_bytes: DISK_BYTES, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: DISK_BYTES,
+        logical_sector_bytes: logical_sector,
+        physical_sector_bytes: physical_sector,
+        block_bytes: 0,
+    };
     let image = Box::new(LinearImage::new(shape, 0, false));
     let file = Arc::new(NullFile { number: disk, len: DISK_BYTES });
     LayerStack { layers: vec![DiskLayer { image, file }] }

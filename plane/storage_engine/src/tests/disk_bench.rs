@@ -77,7 +77,12 @@ impl Bench {
         let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
         let parent = kind.parent.map(|byte| {
             let (logical_sector, physical_sector) = (512, 4096);
-            let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+            let shape = DiskGeometry {
+                size_bytes: SIZE,
+                logical_sector_bytes: logical_sector,
+                physical_sector_bytes: physical_sector,
+                block_bytes: 0,
+            };
             let file = FakeFile::new(MemoryFile::new(vec![byte; SIZE as usize]));
             DiskLayer { image: Box::new(LinearImage::new(shape, 0, true)), file }
         });

@@ -67,7 +67,9 @@ fn a_waiting_queue_is_polled_when_its_client_has_completions() {
     assert!(!bench.engine.arm() && bench.engine.has_waiting_queues(), "the completion is pending");
     bench.faults.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
-    assert!(!bench.engine.has_waiting_queues() && bench.engine.expects() == ExpectedInput::Requests);
+    assert!(
+        !bench.engine.has_waiting_queues() && bench.engine.expects() == ExpectedInput::Requests
+    );
     bench.submit(1, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(1), DiskOutcome::Done, "the request completes without a wake-up");
 }
@@ -114,7 +116,10 @@ fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
     for _ in 0..1100 {
         bench.poll();
     }
-    assert!(bench.engine.has_waiting_queues(), "polling an empty queue takes time from other queues");
+    assert!(
+        bench.engine.has_waiting_queues(),
+        "polling an empty queue takes time from other queues"
+    );
 }
 
 /// Otherwise, requests that a queue delivers in the same iteration would be queued although there
@@ -126,7 +131,8 @@ fn completions_are_reported_to_the_store_before_queues_are_polled() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_client(0, Load::reads(4096, 8));
     bench.run(1000);
-    let in_flight = |engine: &StorageEngine| engine.store_status(STORE).unwrap().in_flight_of_all_workers;
+    let in_flight =
+        |engine: &StorageEngine| engine.store_status(STORE).unwrap().in_flight_of_all_workers;
     assert_eq!(in_flight(&bench.engines[0]), 8);
     bench.device().now += MILLISECOND;
     let now = bench.time();

@@ -23,7 +23,12 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
 
 /// Creates a disk with a redo record that has room for `record_capacity` changes; without a record
 /// if that is 0.
-fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Bench, MemoryRedoRecords) {
+fn bench(
+    kind: Kind,
+    seed: u64,
+    capacity: usize,
+    record_capacity: usize,
+) -> (Bench, MemoryRedoRecords) {
     let records = MemoryRedoRecords::with_capacity(record_capacity);
     let memory = (kind.create)();
     let image = (kind.open)(&memory);

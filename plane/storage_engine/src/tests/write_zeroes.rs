@@ -19,7 +19,8 @@ use crate::tests::disk_bench::Bench;
 /// Returns the outcomes of requests for the first sector, in order.
 fn completions(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
     let mut engine = StorageEngine::new(Box::new(FakeIo::new(1, 8)));
-    let disk = engine.add_disk(LayerStack { layers: vec![DiskLayer { image, file }] }, None).unwrap();
+    let disk =
+        engine.add_disk(LayerStack { layers: vec![DiskLayer { image, file }] }, None).unwrap();
     let queue = FakeQueue::new(ops.len());
     let client = Arc::clone(&queue.client);
     queue.payloads.lock().unwrap().fill(vec![0; 512]);
@@ -43,11 +44,17 @@ const FAST_ZEROS: DiskOp =
 #[test]
 fn changes_of_a_read_only_disk_fail_as_read_only() {
     use DiskOutcome::{Done, ReadOnly};
-    let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 0 };
+    let shape = DiskGeometry {
+        size_bytes: SIZE,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 512,
+        block_bytes: 0,
+    };
     for open in [FakeFile::new, FakeFile::solid] {
         let file = open(MemoryFile::new(vec![5; SIZE as usize]));
         let ops = [WRITE, DiskOp::Discard, ZEROS, FAST_ZEROS, DiskOp::Read];
-        let outcomes = completions(Box::new(LinearImage::new(shape, 0, true)), Arc::clone(&file), &ops);
+        let outcomes =
+            completions(Box::new(LinearImage::new(shape, 0, true)), Arc::clone(&file), &ops);
         assert_eq!(outcomes, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
         assert!(file.memory().log().is_empty());
     }

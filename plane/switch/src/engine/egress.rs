@@ -9,17 +9,17 @@ use suimon_frame::{Frame, VlanId, flow_hash};
 use suimon_ports::{QueueFault, ServedDevice};
 use suimon_quantity::{Direction, QueueId};
 
-use super::batch::BatchContext;
+use super::batch_context::BatchContext;
+use crate::frame_sender::FrameSender;
 use crate::handover::{QueueLocation, QueueLocations};
-use crate::ledger::QueueAccounting;
-use crate::link::{FrameMessage, WorkerMailbox, WorkerMailboxes, return_to_sender};
 use crate::notice::{Notices, SwitchNotice};
 use crate::outbox::WorkerOutbox;
 use crate::owned::OwnedSink;
-use crate::post::FrameSender;
 use crate::published::PublishedTables;
+use crate::queue_accounting::QueueAccounting;
 use crate::routes::{EgressTarget, Route, Routes};
-use crate::stages::StageProbe;
+use crate::stage_clock::StageProbe;
+use crate::worker_mailbox::{FrameMessage, WorkerMailbox, WorkerMailboxes, return_to_sender};
 
 /// Maximum number of frame messages buffered for one queue that is being moved to this worker: the
 /// number that its sender and some others may have in flight.
@@ -62,7 +62,8 @@ impl Egress {
             _ => batch.port,
         };
         port.shared.counters.count_rx_drop(reason, 1);
-        if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.try_report(batch.now) {
+        if reason == DropReason::SpoofedSource && port.shared.spoofing_reports.try_report(batch.now)
+        {
             let notice = SwitchNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
             self.notices.send(notice);
         }
@@ -230,7 +231,8 @@ impl Egress {
     }
 
     fn buffer(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
-        let Some(message) = self.frame_sender.create_message(self.mailbox.id, queue, frame, is_only)
+        let Some(message) =
+            self.frame_sender.create_message(self.mailbox.id, queue, frame, is_only)
         else {
             return false;
         };
@@ -304,7 +306,9 @@ impl Egress {
                 count_lost(published, queue, frames);
                 message = refused;
             }
-            QueueLocation::ThisWorker | QueueLocation::OtherWorker(_) | QueueLocation::UnknownQueue => {
+            QueueLocation::ThisWorker
+            | QueueLocation::OtherWorker(_)
+            | QueueLocation::UnknownQueue => {
                 count_lost(published, queue, frames);
             }
         }

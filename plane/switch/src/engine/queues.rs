@@ -9,14 +9,18 @@ use super::Engine;
 use super::egress::Egress;
 use super::teams::TeamStates;
 use crate::latch::Latch;
-use crate::link::{WorkerMessage, WorkerMailboxes, return_to_sender};
 use crate::owned::OwnedSink;
 use crate::published::PublishedTables;
-use crate::stages::StageProbe;
+use crate::stage_clock::StageProbe;
+use crate::worker_mailbox::{WorkerMailboxes, WorkerMessage, return_to_sender};
 
 impl Engine {
     /// Adopts these tables, and starts the moves of queues whose owner they change.
-    pub(crate) fn adopt_tables(&mut self, published: Arc<PublishedTables>, links: Arc<WorkerMailboxes>) {
+    pub(crate) fn adopt_tables(
+        &mut self,
+        published: Arc<PublishedTables>,
+        links: Arc<WorkerMailboxes>,
+    ) {
         self.forwarder.handle_tables(&published.forwarding_tables);
         let other_workers = links.iter().count().saturating_sub(1);
         let Egress { locations, sink_by_queue: sink_of, .. } = &mut self.egress;

@@ -17,7 +17,7 @@ use suimon_teaming::{
 
 use crate::capture::CaptureWriter;
 use crate::published::{PublishedTables, TeamRuntime};
-use crate::team_shared::{BucketCounters, SharedTeamState};
+use crate::shared_team_state::{BucketCounters, SharedTeamState};
 
 /// State of all teams in one worker, in the order of [`PublishedTables::teams`].
 #[derive(Default)]

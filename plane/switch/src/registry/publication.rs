@@ -30,7 +30,9 @@ impl Registry {
                 shared.new_source_reports.reset();
             }
             ports[slot.index()] = Some(PortRuntime {
-                bandwidth_limit: shared.bandwidth_limit.replace(port.bandwidth.map(bandwidth_limit)),
+                bandwidth_limit: shared
+                    .bandwidth_limit
+                    .replace(port.bandwidth.map(bandwidth_limit)),
                 storm_limit: shared.storm_limit.replace(storm_limit(port)),
                 shared,
                 receive_coalescing: is_uplink || port.receive_coalescing,
@@ -45,7 +47,8 @@ impl Registry {
         // Every slot belongs to one of the ports from which the tables were built.
         let ports = ports.into_iter().flatten().collect();
         let (members, teams) = (Vec::new(), Vec::new());
-        let mut published = PublishedTables { forwarding_tables: tables, ports, members, teams, owners };
+        let mut published =
+            PublishedTables { forwarding_tables: tables, ports, members, teams, owners };
         self.publish_teams(&mut published);
         Ok(published)
     }
@@ -82,7 +85,11 @@ impl Registry {
                 members.push((member.id, slot_index));
                 published.members.push((
                     member.port,
-                    MemberTableSlot { team_index: number, member_index: nth, port_index: slot_index },
+                    MemberTableSlot {
+                        team_index: number,
+                        member_index: nth,
+                        port_index: slot_index,
+                    },
                 ));
                 let runtime = self.member_runtime(member.port, &mut published.owners);
                 published.ports.push(runtime);

@@ -7,7 +7,7 @@ use suimon_quantity::PortId;
 use suimon_teaming::BUCKETS;
 
 use crate::port_record::TrafficCounters;
-use crate::team_shared::SharedTeamState;
+use crate::shared_team_state::SharedTeamState;
 
 /// State of teams, by the switch port of the team.
 #[derive(Default)]

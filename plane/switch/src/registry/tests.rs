@@ -35,5 +35,8 @@ fn queues_do_not_change_the_forwarding_tables() {
     let mut invalid = topology(4);
     invalid.switches.clear();
     assert!(registry.set_topology(invalid).is_err());
-    assert!(Arc::ptr_eq(&registry.build_tables().unwrap().forwarding_tables, &after.forwarding_tables));
+    assert!(Arc::ptr_eq(
+        &registry.build_tables().unwrap().forwarding_tables,
+        &after.forwarding_tables
+    ));
 }

@@ -4,7 +4,7 @@ use suimon_quantity::{Direction, QueueId, WorkerId};
 
 use super::{Next, WorkerLoop};
 use crate::latch::Latch;
-use crate::link::{WorkerCommand, WorkerMessage};
+use crate::worker_mailbox::{WorkerCommand, WorkerMessage};
 
 impl WorkerLoop {
     pub(super) fn handle_command(&mut self, command: WorkerCommand) -> Next {
@@ -22,7 +22,9 @@ impl WorkerLoop {
             }
             WorkerCommand::AttachSource(source) => self.attach_source(source),
             WorkerCommand::AttachSink(sink) => self.engine.attach_sink(sink),
-            WorkerCommand::CountDownOnSink(queue, latch) => self.engine.count_down_on_sink(queue, latch),
+            WorkerCommand::CountDownOnSink(queue, latch) => {
+                self.engine.count_down_on_sink(queue, latch)
+            }
             WorkerCommand::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
             WorkerCommand::DetachQueue(queue) => self.detach(queue),
             WorkerCommand::ReportAddresses(reply) => {
@@ -30,7 +32,9 @@ impl WorkerLoop {
                 let _ = reply.send(entries);
             }
             WorkerCommand::RefreshAddresses(addresses) => {
-                addresses.iter().for_each(|address| self.engine.handle_address_sighting(self.now, *address));
+                addresses
+                    .iter()
+                    .for_each(|address| self.engine.handle_address_sighting(self.now, *address));
             }
             WorkerCommand::Stop => return Next::Stop,
         }
@@ -61,7 +65,9 @@ impl WorkerLoop {
     fn move_source(&mut self, queue: QueueId, to: WorkerId, latch: Latch) {
         match self.sources.token(queue).and_then(|token| self.take_source(token)) {
             Some(source) if source.drop_reporter.is_revoked() => latch.count_down(),
-            Some(source) => self.engine.send_reliably(to, WorkerMessage::MovedSource(source, latch)),
+            Some(source) => {
+                self.engine.send_reliably(to, WorkerMessage::MovedSource(source, latch))
+            }
             None => latch.count_down(),
         }
     }

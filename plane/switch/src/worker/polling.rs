@@ -5,7 +5,7 @@ use suimon_ports::ServedDevice;
 use super::{EMPTY_POLLS_MAX, WorkerLoop};
 use crate::owned::{Readiness, watch_fault};
 use crate::stage::Stage;
-use crate::stages::IngressEgressTimes;
+use crate::stage_clock::IngressEgressTimes;
 
 impl WorkerLoop {
     pub(super) fn poll_sources(&mut self) -> bool {
@@ -19,7 +19,8 @@ impl WorkerLoop {
                 Readiness::Throttled(deadline) if self.now < deadline => continue,
                 Readiness::Throttled(_) => {
                     source.source.readiness = Readiness::Polling;
-                    if let Err(error) = self.wait.watch(source.source.source.wake_fd(), token as u64)
+                    if let Err(error) =
+                        self.wait.watch(source.source.source.wake_fd(), token as u64)
                     {
                         let fault = watch_fault(&error);
                         self.abandon(token, fault);

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, LoadReport, NodeId, NodeLoad,
-    Notice, POLICIES_MAX, Parameters, PolicyKey, PolicyLimits, PolicyLoad, ReportId,
-    SharedStoreCapacity, Term, PROTOCOL_VERSION,
+    Notice, POLICIES_MAX, PROTOCOL_VERSION, Parameters, PolicyKey, PolicyLimits, PolicyLoad,
+    ReportId, SharedStoreCapacity, Term,
 };
 use suimon_quantity::Time;
 

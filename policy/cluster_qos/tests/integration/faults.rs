@@ -7,8 +7,8 @@ use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
 use proptest::prelude::*;
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Demand, DiskKey, DiskLoad, LoadReport, MemberEvent,
-    NodeId, NodeLoad, Parameters, PolicyKey, PolicyLimits, ReportId, SharedStoreCapacity, Term,
-    PROTOCOL_VERSION,
+    NodeId, NodeLoad, PROTOCOL_VERSION, Parameters, PolicyKey, PolicyLimits, ReportId,
+    SharedStoreCapacity, Term,
 };
 use suimon_quantity::Time;
 
@@ -436,7 +436,9 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
         now = now + Duration::from_millis(10);
         allocator.handle_deadline(now);
         while let Some(action) = allocator.poll_action() {
-            let AllocatorAction::Write { grants, removed_nodes: forgotten, .. } = action else { continue };
+            let AllocatorAction::Write { grants, removed_nodes: forgotten, .. } = action else {
+                continue;
+            };
             written.push((grants.into_iter().map(|(node, _)| node).collect::<Vec<_>>(), forgotten));
             allocator.handle(now, &AllocatorEvent::GrantsWritten);
             if written.len() == 1 {

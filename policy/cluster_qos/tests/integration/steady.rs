@@ -2,7 +2,8 @@
 
 use crate::cluster::{Clock, Cluster, SECOND, disk};
 use suimon_cluster_qos::{
-    AllocatorEvent, UnmetMinimumCause, Notice, Parameters, PolicyKey, PolicyLimits, SharedStoreCapacity,
+    AllocatorEvent, Notice, Parameters, PolicyKey, PolicyLimits, SharedStoreCapacity,
+    UnmetMinimumCause,
 };
 
 const ALL: u64 = 1 << 40;
@@ -119,7 +120,10 @@ fn unsatisfiable_minimums_are_rejected_with_the_calculation() {
     assert!(cluster.cap(1) >= 6_064);
     // A query of unmet minimums returns the cause immediately.
     let unmet = cluster.allocator().unmet_minimums();
-    assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, UnmetMinimumCause::NotAdmitted));
+    assert_eq!(
+        (unmet.len(), unmet[0].disk.0, unmet[0].cause),
+        (1, 2, UnmetMinimumCause::NotAdmitted)
+    );
     let aggressor = unmet[0].disks_over_guarantee[0];
     assert_eq!(
         (aggressor.node.0, aggressor.disk.0, aggressor.delivered_iops - aggressor.guaranteed_iops),
@@ -144,8 +148,14 @@ fn aggressors_are_named() {
     });
     let unmet = unmet.unwrap();
     assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (2, 21, UnmetMinimumCause::NotAdmitted));
-    assert_eq!((unmet.disks_over_guarantee[0].node.0, unmet.disks_over_guarantee[0].disk.0), (1, 12));
-    assert!(unmet.disks_over_guarantee[0].delivered_iops > 2 * unmet.disks_over_guarantee[1].delivered_iops);
+    assert_eq!(
+        (unmet.disks_over_guarantee[0].node.0, unmet.disks_over_guarantee[0].disk.0),
+        (1, 12)
+    );
+    assert!(
+        unmet.disks_over_guarantee[0].delivered_iops
+            > 2 * unmet.disks_over_guarantee[1].delivered_iops
+    );
 }
 
 /// Disks on three nodes share a maximum of 9000, and the minimum counts once.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use suimon_failover::{
-    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, DataPath, VfId,
+    AdapterId, DataPath, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec,
+    VfId,
 };
 use suimon_quantity::{PortId, Time};
 

@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn a_full_port_learns_no_new_or_moved_addresses() {
     let mut forwarder = Forwarder::new(64);
-    let tables = tables(&[ForwardingPortSpec { learned_addresses_max: 2, ..port(5) }, port(7), port(9)]);
+    let tables =
+        tables(&[ForwardingPortSpec { learned_addresses_max: 2, ..port(5) }, port(7), port(9)]);
     send_broadcast(&mut forwarder, &tables, time_at(1), 7, mac(7));
     for n in [1, 2, 3, 7] {
         send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(n));

@@ -52,17 +52,22 @@ fn each_side_is_governed_by_its_own_switch() {
         ingress.reason(OffloadCapability::Tcp6Segmentation),
         Some(OffloadReason::RequiresOther { required: OffloadCapability::Checksum })
     );
-    assert_eq!(effective_offloads(ALL, &switches, PortKind::Nic, FrameDirection::Egress).offloads, ALL);
+    assert_eq!(
+        effective_offloads(ALL, &switches, PortKind::Nic, FrameDirection::Egress).offloads,
+        ALL
+    );
 }
 
 /// A driver to which the checksum offload is not offered cannot negotiate segmentation.
 #[test]
 fn capabilities_that_were_not_offered_are_not_reported_as_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
-    let actual = effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Ingress);
+    let actual =
+        effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Ingress);
     let reason = OffloadReason::RequiresOther { required: OffloadCapability::Checksum };
     assert_eq!(actual.reason(OffloadCapability::Tcp4Segmentation), Some(reason));
-    let actual = effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Egress);
+    let actual =
+        effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Egress);
     assert_eq!(
         actual.reason(OffloadCapability::Tcp4Segmentation),
         Some(OffloadReason::NotNegotiated)
@@ -83,7 +88,8 @@ fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
 #[test]
 fn reasons_read_as_sentences_and_as_json() {
     let switches = OffloadToggles { rx_ip_checksum: false, ..OffloadToggles::default() };
-    let egress = effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Egress);
+    let egress =
+        effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Egress);
     let lines: Vec<String> = egress.capability_statuses.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
@@ -100,7 +106,8 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<EffectiveOffloads>(&json).unwrap(), egress);
-    let all_on = effective_offloads(ALL, &OffloadToggles::default(), PortKind::Nic, FrameDirection::Ingress);
+    let all_on =
+        effective_offloads(ALL, &OffloadToggles::default(), PortKind::Nic, FrameDirection::Ingress);
     assert_eq!(
         all_on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("virtio-net has no offload of the IPv4 header checksum")

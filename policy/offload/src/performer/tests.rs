@@ -41,11 +41,15 @@ fn sent_frames_are_processed_by_the_device_if_active_else_by_the_kernel() {
         for (active, performer) in
             [(&[feature][..], Performer::Nic), (&other_features[..], Performer::Kernel)]
         {
-            let actual = performer_at_device(FrameDirection::Egress, &enabled(capability), &device(active));
+            let actual =
+                performer_at_device(FrameDirection::Egress, &enabled(capability), &device(active));
             assert_eq!(actual, PerformerChoice { performer, deciding_feature: Some(feature) });
         }
-        let actual =
-            performer_at_device(FrameDirection::Egress, &disabled(capability), &device(&Feature::ALL));
+        let actual = performer_at_device(
+            FrameDirection::Egress,
+            &disabled(capability),
+            &device(&Feature::ALL),
+        );
         assert_eq!(
             actual,
             PerformerChoice { performer: Performer::Software, deciding_feature: None }
@@ -67,14 +71,18 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
         (&both[1..], Performer::Kernel, Feature::TxChecksumIpv4),
     ] {
         let device = without_generic(active);
-        let actual =
-            performer_at_device(FrameDirection::Egress, &enabled(OffloadCapability::Checksum), &device);
+        let actual = performer_at_device(
+            FrameDirection::Egress,
+            &enabled(OffloadCapability::Checksum),
+            &device,
+        );
         assert_eq!(actual, PerformerChoice { performer, deciding_feature: Some(feature) });
         assert!(is_supported(FrameDirection::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
     assert!(!is_supported(FrameDirection::Egress, OffloadCapability::Checksum, &none));
-    let actual = performer_at_device(FrameDirection::Egress, &enabled(OffloadCapability::Checksum), &none);
+    let actual =
+        performer_at_device(FrameDirection::Egress, &enabled(OffloadCapability::Checksum), &none);
     assert_eq!(
         actual,
         PerformerChoice {
@@ -87,7 +95,8 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 #[test]
 fn received_frames_are_verified_and_coalesced_by_the_active_performer() {
     let received = |capability, active: &[Feature]| {
-        let actual = performer_at_device(FrameDirection::Ingress, &enabled(capability), &device(active));
+        let actual =
+            performer_at_device(FrameDirection::Ingress, &enabled(capability), &device(active));
         (actual.performer, actual.deciding_feature.map(Feature::name))
     };
     let tcp = OffloadCapability::Tcp4Segmentation;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use suimon_power::{
-    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerPlan, PowerSpec, SettingRecords,
-    RequiredSetting, SettingId, Turbo, TurboFile, decide, reconcile,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerPlan, PowerSpec,
+    RequiredSetting, SettingId, SettingRecords, Turbo, TurboFile, decide, reconcile,
 };
 
 const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];

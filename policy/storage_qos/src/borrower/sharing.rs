@@ -5,7 +5,7 @@ use suimon_quantity::Time;
 
 use crate::borrower::Borrower;
 use crate::phase::Phases;
-use crate::records::RequestCharge;
+use crate::queued_requests::RequestCharge;
 use crate::{DiskSlot, WorkerReport};
 
 impl Borrower {
@@ -18,7 +18,13 @@ impl Borrower {
 
     /// Takes over the requests in flight of a disk from the budget's scheduler, which accounted for
     /// them up to `now`.
-    pub(crate) fn adopt_in_flight(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
+    pub(crate) fn adopt_in_flight(
+        &mut self,
+        now: Time,
+        disk: DiskSlot,
+        in_flight: u32,
+        phases: Phases,
+    ) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         queue.local.adopt_in_flight(now, in_flight, phases);
         queue.account(now, disk, &mut self.changed);

@@ -6,8 +6,8 @@ use crate::array::limits;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
     Borrower, Capacity, Completion, DiskSlot, GRANT_AGE_MAX, GrantKind, IoKind, Limits,
-    LimitsSource, WorkerReport, NextAction, Normalization, Proposal, ReturnedGrant, Store, StoreBudget, StoreSpec,
-    SubmitOutcome, WorkerGrant,
+    LimitsSource, NextAction, Normalization, Proposal, ReturnedGrant, Store, StoreBudget,
+    StoreSpec, SubmitOutcome, WorkerGrant, WorkerReport,
 };
 
 const NOW: Time = Time::from_ns(1 << 44);
@@ -77,7 +77,9 @@ impl Host {
 
 fn waiting(grants: &[WorkerGrant], worker: usize) -> u32 {
     let of_it = grants.iter().filter(|grant| grant.worker == WORKERS[worker]);
-    of_it.map(|grant| if let GrantKind::QueuedRequests(bytes) = grant.kind { bytes } else { 0 }).sum()
+    of_it
+        .map(|grant| if let GrantKind::QueuedRequests(bytes) = grant.kind { bytes } else { 0 })
+        .sum()
 }
 
 #[test]
@@ -134,7 +136,8 @@ fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_ag
     granted.into_iter().for_each(|grant| host.borrowers[0].handle_late_grant(now, grant));
     assert_eq!(host.dispatch(now, 0), 1);
     let report = host.borrowers[0].poll_report(now, WorkerReport::default()).unwrap();
-    let returned = |units: fn(&ReturnedGrant) -> u32| report.returned_grants.iter().map(units).sum::<u32>();
+    let returned =
+        |units: fn(&ReturnedGrant) -> u32| report.returned_grants.iter().map(units).sum::<u32>();
     assert_eq!((returned(|entry| entry.requests), returned(|entry| entry.cost)), (3, 3));
     assert_eq!(report.queued_requests.len(), 3);
     host.budget.handle_report(now, WORKERS[0], &report);
@@ -148,7 +151,11 @@ fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_ag
         host.complete(now, 0, std::mem::take(&mut in_flight));
         now = now + Duration::from_millis(1);
     }
-    assert_eq!((repeated, host.borrowers[0].queued_count(DISKS[0])), (64, 0), "each is dispatched once");
+    assert_eq!(
+        (repeated, host.borrowers[0].queued_count(DISKS[0])),
+        (64, 0),
+        "each is dispatched once"
+    );
 }
 
 /// A worker fetches its grants so rarely that all of them are late.

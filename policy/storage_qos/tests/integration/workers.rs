@@ -8,9 +8,9 @@ use crate::array::{Dice, Log, SECOND, limits};
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
-    Borrower, CATCH_UP_WINDOW, Capacity, Completion, DiskSlot, GrantKind, IoKind, LOAN_IDLE_MAX, Limits,
-    LimitsSource, WorkerReport, NextAction, Normalization, Proposal, RequestTime, Store, StoreBudget,
-    StoreSpec, SubmitOutcome, WorkerGrant, WorkerTime,
+    Borrower, CATCH_UP_WINDOW, Capacity, Completion, DiskSlot, GrantKind, IoKind, LOAN_IDLE_MAX,
+    Limits, LimitsSource, NextAction, Normalization, Proposal, RequestTime, Store, StoreBudget,
+    StoreSpec, SubmitOutcome, WorkerGrant, WorkerReport, WorkerTime,
 };
 
 /// Maximum delay of a message in ns.
@@ -169,7 +169,8 @@ impl Host {
     /// Returns the permitted excess over a single scheduler in operations: that of loans and of
     /// requests in messages.
     fn late(rate: u64) -> f64 {
-        let ns = CATCH_UP_WINDOW.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+        let ns =
+            CATCH_UP_WINDOW.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
         (rate * ns) as f64 / SECOND as f64
     }
 }
@@ -220,7 +221,7 @@ proptest! {
 /// is divided here: 1000 IOPS are delivered regardless of which workers have the requests.
 #[test]
 fn limits_are_not_divided_between_workers() {
-    for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
+    for weight_order in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
         let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
         let (mut outstanding, started_at) = (0u64, host.now);
         host.run(12 * SECOND, |host| {
@@ -257,7 +258,8 @@ fn a_report_lists_only_disks_with_changed_requests() {
     let time_at = |number: u64| start + Duration::from_micros(10 * number);
     let mut borrower = Borrower::new(Normalization::default(), 4096);
     (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
-    let grant = |disk| WorkerGrant { worker: WorkerId(0), disk, kind: GrantKind::QueuedRequests(1) };
+    let grant =
+        |disk| WorkerGrant { worker: WorkerId(0), disk, kind: GrantKind::QueuedRequests(1) };
     for disk in (0..BUSY).map(DiskSlot) {
         borrower.submit(start, disk, 4096, disk.0).unwrap();
         borrower.handle_grant(start, grant(disk));

@@ -90,7 +90,12 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
     if port.reported.in_use != in_use {
         port.reported.in_use = in_use;
-        out.push(LacpAction::SetMemberUse { member, collecting: in_use, distributing: in_use, reason });
+        out.push(LacpAction::SetMemberUse {
+            member,
+            collecting: in_use,
+            distributing: in_use,
+            reason,
+        });
     }
 }
 

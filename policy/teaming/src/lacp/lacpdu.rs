@@ -3,8 +3,8 @@
 use suimon_frame::MacAddr;
 
 use super::error::PduError;
-use super::fields::{FrameReader, SUBTYPE_LACP};
 use super::frame::{PDU_OFFSET, SLOW_FRAME_BYTES};
+use super::frame_reader::{FrameReader, SUBTYPE_LACP};
 use super::{PortInfo, SlowFrame};
 
 /// Contents of a LACPDU, without reserved fields.
@@ -76,10 +76,15 @@ impl Lacpdu {
         fields.check_extends_to(PARTNER_AT, ACTOR_RESERVED_AT, ACTOR_RESERVED)?;
         fields.read_octet(PARTNER_AT, "partner TLV type")?;
         fields.check_tlv_length(PARTNER_AT + 1, "partner information length", INFO_LENGTH)?;
-        let partner = PortInfo::from_octets(fields.read_array(PARTNER_AT + 2, "partner information")?);
+        let partner =
+            PortInfo::from_octets(fields.read_array(PARTNER_AT + 2, "partner information")?);
         fields.check_extends_to(COLLECTOR_AT, PARTNER_RESERVED_AT, PARTNER_RESERVED)?;
         fields.read_octet(COLLECTOR_AT, "collector TLV type")?;
-        fields.check_tlv_length(COLLECTOR_AT + 1, "collector information length", COLLECTOR_LENGTH)?;
+        fields.check_tlv_length(
+            COLLECTOR_AT + 1,
+            "collector information length",
+            COLLECTOR_LENGTH,
+        )?;
         let delay = fields.read_array(COLLECTOR_AT + 2, "collector max delay")?;
         fields.check_extends_to(TERMINATOR_AT, COLLECTOR_RESERVED_AT, COLLECTOR_RESERVED)?;
         if version < 2 {

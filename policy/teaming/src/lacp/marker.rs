@@ -4,8 +4,8 @@ use suimon_frame::MacAddr;
 
 use super::SlowFrame;
 use super::error::PduError;
-use super::fields::{FrameReader, SUBTYPE_MARKER};
 use super::frame::{PDU_OFFSET, SLOW_FRAME_BYTES};
+use super::frame_reader::{FrameReader, SUBTYPE_MARKER};
 
 /// Type of a Marker PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

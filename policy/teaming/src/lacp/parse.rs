@@ -5,8 +5,8 @@ use core::fmt;
 use suimon_frame::MacAddr;
 
 use super::error::PduError;
-use super::fields::{FrameReader, SUBTYPE_LACP, SUBTYPE_MARKER};
 use super::frame::{DESTINATION, ETHERTYPE, PDU_OFFSET, SlowFrame};
+use super::frame_reader::{FrameReader, SUBTYPE_LACP, SUBTYPE_MARKER};
 use super::{Lacpdu, Marker};
 
 /// Largest subtype assigned to slow protocols (IEEE 802.3, Table 57A-3).

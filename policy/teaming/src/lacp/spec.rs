@@ -135,7 +135,10 @@ impl LacpPortSpec {
             return Err(LacpSpecError::PortZero(member));
         }
         if !self.mac.is_station() {
-            return Err(LacpSpecError::NotAStationAddress { field: "member address", mac: self.mac });
+            return Err(LacpSpecError::NotAStationAddress {
+                field: "member address",
+                mac: self.mac,
+            });
         }
         Ok(())
     }

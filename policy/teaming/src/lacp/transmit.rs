@@ -3,7 +3,7 @@
 use suimon_quantity::Time;
 
 use super::PeriodicState;
-use super::rate::RateLimiter;
+use super::rate_limiter::RateLimiter;
 use super::variables::Variables;
 
 /// Transmit machine of a port.

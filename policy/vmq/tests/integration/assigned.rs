@@ -60,7 +60,9 @@ fn a_change_of_the_specification_reassigns_with_few_moves() {
     let mut vmq = of_weights(spec(2), &[100; 8]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves.len(), 4, "{moves:?}");
-    assert!(moves.iter().all(|entry| entry.reason == MoveReason::AssignedStatically { weight: 100 }));
+    assert!(
+        moves.iter().all(|entry| entry.reason == MoveReason::AssignedStatically { weight: 100 })
+    );
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves, [], "the same again");
@@ -107,7 +109,10 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), MoveReason::DefaultQueue));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_nic(PortId(1), NicSpec::default(), 1, NOW).unwrap();
-    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(1), MoveReason::AssignedStatically { weight: 100 }));
+    assert_eq!(
+        (moves[0].to, moves[0].reason),
+        (WorkerId(1), MoveReason::AssignedStatically { weight: 100 })
+    );
     carry_out(&mut vmq, &moves);
 
     let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
@@ -138,7 +143,9 @@ fn the_default_queue_brings_the_base_into_use() {
     let added = vmq.add_queue(queue(2), NOW).unwrap();
     assert_eq!(added.worker, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
-    assert!(added.moves.iter().all(|entry| entry.reason == MoveReason::WorkerLimit { max_workers: 1 }));
+    assert!(
+        added.moves.iter().all(|entry| entry.reason == MoveReason::WorkerLimit { max_workers: 1 })
+    );
     assert_eq!(worker_numbers(&vmq), [0; 3]);
 }
 

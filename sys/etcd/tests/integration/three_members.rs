@@ -64,11 +64,16 @@ fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     // Several times as long as a loaded machine may delay a program.
     let span = Duration::from_secs(10);
     let (leased, lease) = (Instant::now(), leader.grant_lease(span).unwrap());
-    let ClusterElectionResult::Elected(term) = leader.campaign(key, b"one", lease.as_ref()).unwrap() else {
+    let ClusterElectionResult::Elected(term) =
+        leader.campaign(key, b"one", lease.as_ref()).unwrap()
+    else {
         panic!("the first candidate is not elected");
     };
     // Repeating the election changes nothing.
-    assert_eq!(leader.campaign(key, b"one", lease.as_ref()).unwrap(), ClusterElectionResult::Elected(term));
+    assert_eq!(
+        leader.campaign(key, b"one", lease.as_ref()).unwrap(),
+        ClusterElectionResult::Elected(term)
+    );
     let second = candidate.grant_lease(span).unwrap();
     let other = candidate.campaign(key, b"two", second.as_ref()).unwrap();
     assert_eq!(other, ClusterElectionResult::OtherLeader(b"one".to_vec(), term));
@@ -85,7 +90,8 @@ fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     drop(lease);
     eventually("the removal of the key", || (observer.values(key) == ["-"]).then_some(()));
-    let ClusterElectionResult::Elected(next) = candidate.campaign(key, b"two", second.as_ref()).unwrap()
+    let ClusterElectionResult::Elected(next) =
+        candidate.campaign(key, b"two", second.as_ref()).unwrap()
     else {
         panic!("the second candidate is not elected");
     };
@@ -304,8 +310,11 @@ fn certificates_and_passwords() {
     let error = user("wrong").err().expect("it is the wrong password");
     assert_eq!(error.kind, Kind::NotAllowed, "{error}");
     assert!(
-        !format!("{:?}", EtcdSpec { credentials: Some(("a".into(), "hush".into())), ..etcd.spec() })
-            .contains("hush")
+        !format!(
+            "{:?}",
+            EtcdSpec { credentials: Some(("a".into(), "hush".into())), ..etcd.spec() }
+        )
+        .contains("hush")
     );
     let allowed = user("right").unwrap();
     assert_eq!(value(&allowed, "/suimon/secret").unwrap(), "1");

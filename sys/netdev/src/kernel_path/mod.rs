@@ -32,7 +32,7 @@ use suimon_ports::{
 };
 use suimon_quantity::PortId;
 
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 use crate::link::Link;
 use crate::namespace::{DAEMON_NETNS, Namespace};
 
@@ -216,7 +216,10 @@ impl KernelPaths {
     /// # Errors
     /// The kernel has no space for the whole table; frames of missing entries pass through the
     /// switch.
-    pub(crate) fn set_table(&self, table: &KernelPathTable) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
+    pub(crate) fn set_table(
+        &self,
+        table: &KernelPathTable,
+    ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(maps) = &state.maps else { return Ok(Vec::new()) };
@@ -277,7 +280,9 @@ impl KernelPaths {
         }
         match first_failure {
             None => Ok(active),
-            Some(cause) => Err(host_error(CONFIG_KEY, "writing the addresses of the kernel path", &cause)),
+            Some(cause) => {
+                Err(host_error(CONFIG_KEY, "writing the addresses of the kernel path", &cause))
+            }
         }
     }
 
@@ -299,7 +304,8 @@ impl KernelPaths {
         if let Some(maps) = &state.maps {
             return Ok(Arc::clone(maps));
         }
-        let maps = Maps::new().map_err(|cause| host_error(CONFIG_KEY, "creating a BPF map", &cause))?;
+        let maps =
+            Maps::new().map_err(|cause| host_error(CONFIG_KEY, "creating a BPF map", &cause))?;
         Ok(Arc::clone(state.maps.insert(Arc::new(maps))))
     }
 }

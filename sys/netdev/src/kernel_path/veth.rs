@@ -10,7 +10,7 @@ use suimon_netif::rtnetlink::{Hook, RtnetlinkSocket};
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
 use super::programs::{self, MapFds};
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 use crate::link::Link;
 
 /// Configuration key that errors name.
@@ -81,7 +81,10 @@ pub(super) fn attach_daemon_end(maps: MapFds, slot: u32, device: u32) -> Result<
 fn guard_end(maps: MapFds, slot: u32, device: u32) -> io::Result<()> {
     let mut settings = RtnetlinkSocket::open()?;
     settings.disable_ipv6_autoconf(device);
-    let cross = suimon_bpf::load_program(ProgramType::Classifier, &programs::forwarding_program(maps, slot))?;
+    let cross = suimon_bpf::load_program(
+        ProgramType::Classifier,
+        &programs::forwarding_program(maps, slot),
+    )?;
     settings.attach(device, Hook::Ingress, cross.as_fd())?;
     let shut = suimon_bpf::load_program(ProgramType::Classifier, &programs::drop_all_program())?;
     settings.attach(device, Hook::Egress, shut.as_fd())?;
@@ -105,10 +108,14 @@ pub(super) fn connect_pair(
 
 fn connect_tap(maps: MapFds, slot: u32, tap: u32, veth: u32) -> io::Result<()> {
     let mut settings = RtnetlinkSocket::open()?;
-    let arrive = suimon_bpf::load_program(ProgramType::Classifier, &programs::tap_delivery_program(tap))?;
+    let arrive =
+        suimon_bpf::load_program(ProgramType::Classifier, &programs::tap_delivery_program(tap))?;
     settings.attach(veth, Hook::Ingress, arrive.as_fd())?;
     settings.bring_up(veth)?;
-    let leave = suimon_bpf::load_program(ProgramType::Classifier, &programs::tap_egress_program(maps, slot, veth))?;
+    let leave = suimon_bpf::load_program(
+        ProgramType::Classifier,
+        &programs::tap_egress_program(maps, slot, veth),
+    )?;
     settings.attach(tap, Hook::Egress, leave.as_fd())?;
     Ok(())
 }

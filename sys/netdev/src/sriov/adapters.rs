@@ -15,12 +15,12 @@ use suimon_ports::{
 };
 use suimon_quantity::PciAddress;
 
-use super::links::LinkSocket;
+use super::link_socket::LinkSocket;
 use super::netdevs::NetDevs;
 use super::support::support;
 use super::sysfs::{self, Sysfs};
 use super::vf_change::encode_messages;
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 
 /// PCI base class of network controllers (`PCI_BASE_CLASS_NETWORK`).
 const NETWORK: u32 = 0x02;

@@ -7,7 +7,7 @@
 //! parent.
 
 mod adapters;
-mod links;
+mod link_socket;
 mod netdevs;
 mod support;
 mod sysfs;

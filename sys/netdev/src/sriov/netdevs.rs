@@ -7,9 +7,9 @@ use std::path::Path;
 use rustix::io::Errno;
 use suimon_ports::{DeviceError, VfSettings};
 
-use super::links::{LinkSocket, NetDevice};
+use super::link_socket::{LinkSocket, NetDevice};
 use super::sysfs;
-use crate::explain::host_error;
+use crate::errors::host_error;
 use crate::namespace::{DIRECTORY, Namespace};
 
 /// Maximum number of namespaces that are searched. Hosts with more namespaces do not have adapters

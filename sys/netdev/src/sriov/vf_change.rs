@@ -4,7 +4,7 @@
 use suimon_netif::attributes::push_attribute;
 use suimon_ports::VfSettingsChange;
 
-use super::links::link_message;
+use super::link_socket::link_message;
 use super::vf_info::{
     VF_INFO, VF_LINK_STATE, VF_MAC, VF_RATE, VF_SPOOF_CHECK, VF_TRUST, VF_VLAN, VFINFO_LIST,
     link_state_number,

@@ -25,7 +25,7 @@ use super::socket::{
     Binding, ChunkLayout, OpenStep, RECEIVE_HEADROOM, Receiver, Sender, XdpSocket,
 };
 use super::steering::Steering;
-use crate::explain::{device_error, host_error};
+use crate::errors::{device_error, host_error};
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload;
@@ -352,7 +352,13 @@ fn watch(
     let observer = LossObserver { inner, index, device: Arc::clone(device), socket };
     let present = link.state()?;
     let (has_speed, is_lost_on_rename) = (true, true);
-    let subject = WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename };
+    let subject = WatchSubject {
+        index,
+        device,
+        initial_state: present,
+        reports_speed: has_speed,
+        is_lost_on_rename,
+    };
     watcher.watch(&Namespace::open(None)?, subject, port, Arc::new(observer))
 }
 

@@ -13,7 +13,7 @@ use suimon_frame::{
 use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
 use super::socket::{Receiver, Sender, XdpSocket};
-use crate::explain::{device_removed_fault, call_failed_fault};
+use crate::errors::{call_failed_fault, device_removed_fault};
 use crate::offload::SharedOffloads;
 
 /// Returns the maximum length in bytes of a frame of a device with this MTU: the IP packet, the

@@ -156,13 +156,18 @@ impl XdpSocket {
         let receiving = socket().map_err(at_step(OpenStep::Socket))?;
         let rx = receiving_ring(receiving.as_fd()).map_err(at_step(OpenStep::Rings))?;
         bind(receiving.as_fd(), &address_beside(fd, binding)).map_err(at_step(OpenStep::Bind))?;
-        let [receive_area, send_area] = divide_umem(umem, layout.chunk_bytes, RECEIVE_CHUNKS as usize);
+        let [receive_area, send_area] =
+            divide_umem(umem, layout.chunk_bytes, RECEIVE_CHUNKS as usize);
         let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
         let sender = Sender::new(tx, completion, send_area, layout.chunk_bytes, headroom);
         // With zero-copy the driver completes checksums, and not all drivers support the request.
         let completes_checksums = has_metadata && !zero_copy;
-        Ok((Self { receiving, sending, is_zero_copy: zero_copy, completes_checksums }, receiver, sender))
+        Ok((
+            Self { receiving, sending, is_zero_copy: zero_copy, completes_checksums },
+            receiver,
+            sender,
+        ))
     }
 
     /// Creates the value from other descriptors, to which the calls that wake the kernel go. For

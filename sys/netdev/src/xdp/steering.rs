@@ -127,7 +127,8 @@ impl<T: FlowTable> Steering<T> {
         let rule = FlowRule { mac, vlan, queue };
         let any_vlan = FlowRule { vlan: None, ..rule };
         let mut inserted = self.table.insert(&rule).map(|location| (location, rule));
-        let refuses = matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::UnsupportedForm(_)));
+        let refuses =
+            matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::UnsupportedForm(_)));
         if refuses && vlan.is_some() {
             if self.installed.iter().any(|installed| installed.rule.mac == mac) {
                 return Err(FlowError::Ambiguous);

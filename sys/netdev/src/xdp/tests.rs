@@ -129,7 +129,13 @@ fn frames_of_all_lengths_pass_both_ways_in_chunks_that_fit_the_mtu() {
         let mut bench = Bench::new(Some(mtu));
         let lost_frames = 0;
         let hook = XdpHook::Driver;
-        let state = XdpState { hook, zero_copy: false, multi_buffer, chunk_bytes, dropped_frames: lost_frames };
+        let state = XdpState {
+            hook,
+            zero_copy: false,
+            multi_buffer,
+            chunk_bytes,
+            dropped_frames: lost_frames,
+        };
         assert_eq!(bench.state(), state, "{mtu}");
         for len in lengths_up_to(usize::from(mtu) + 14) {
             bench.exchange(&patterned(len));
@@ -323,6 +329,8 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
         let spec = UplinkSpec { offload, ..bench.spec.clone() };
         assert!(bench.device.as_mut().unwrap().apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert!(!bench.sink.offloads().checksum);
-        assert!(bench.status().egress_offloads.checksum && !bench.status().ingress_offloads.checksum);
+        assert!(
+            bench.status().egress_offloads.checksum && !bench.status().ingress_offloads.checksum
+        );
     }
 }

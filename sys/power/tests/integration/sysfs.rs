@@ -8,8 +8,8 @@ use crate::fake::{FakeSysfs, acpi_cpufreq, amd_pstate_epp, intel_pstate};
 use proptest::prelude::*;
 use suimon_ports::{PowerError, PowerHost};
 use suimon_power::{
-    OverwritePolicy, PowerPlan, PowerSpec, SettingRecords, RequiredSetting, SettingId, SettingKind, TurboFile,
-    decide, reconcile,
+    OverwritePolicy, PowerPlan, PowerSpec, RequiredSetting, SettingId, SettingKind, SettingRecords,
+    TurboFile, decide, reconcile,
 };
 use suimon_power_files::PowerFiles;
 
@@ -20,7 +20,11 @@ fn required_settings(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting
 }
 
 /// Applies a plan. Returns the records of the changed settings.
-fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &SettingRecords) -> SettingRecords {
+fn carry_out(
+    files: &PowerFiles,
+    plan: Option<PowerPlan>,
+    records: &SettingRecords,
+) -> SettingRecords {
     let mut records = records.clone();
     for _ in 0..3 {
         let required = plan.map(|plan| required_settings(files, plan)).unwrap_or_default();
@@ -114,15 +118,24 @@ fn a_failed_write_is_reported_with_its_reason() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let files = PowerFiles::new(sysfs.root());
-    assert!(matches!(files.write_setting(SettingId::Governor(9), "x"), Err(PowerError::Missing { .. })));
+    assert!(matches!(
+        files.write_setting(SettingId::Governor(9), "x"),
+        Err(PowerError::Missing { .. })
+    ));
     let path = sysfs.root().join(SettingId::Boost(0).file());
     std::fs::create_dir(&path).unwrap();
-    assert!(matches!(files.write_setting(SettingId::Boost(0), "1"), Err(PowerError::Refused { .. })));
+    assert!(matches!(
+        files.write_setting(SettingId::Boost(0), "1"),
+        Err(PowerError::Refused { .. })
+    ));
     // Root may write a file regardless of its mode.
     if !rustix::process::geteuid().is_root() {
         let path = sysfs.root().join(SettingId::Governor(0).file());
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(matches!(files.write_setting(SettingId::Governor(0), "x"), Err(PowerError::Denied { .. })));
+        assert!(matches!(
+            files.write_setting(SettingId::Governor(0), "x"),
+            Err(PowerError::Denied { .. })
+        ));
     }
 }
 

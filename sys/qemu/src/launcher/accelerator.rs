@@ -17,7 +17,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
 
 use super::child::{ChildSpec, spawn};
-use super::user::LauncherUser;
+use super::launcher_user::LauncherUser;
 
 /// Time limit for the test guest, which normally ends within milliseconds. The start of QEMU may
 /// take seconds on a busy or emulated host. The limit is shorter than the time for which clients of
@@ -211,7 +211,9 @@ fn guest_runs(
     };
     match status.map(|status| (status, status.code())) {
         Some((_, Some(STATUS))) => Ok(()),
-        Some((status, _)) => Err(TestGuestError::Failed(format!("a test guest ended with {status}"))),
+        Some((status, _)) => {
+            Err(TestGuestError::Failed(format!("a test guest ended with {status}")))
+        }
         None => {
             let _ = child.kill();
             let _ = child.wait();
@@ -249,8 +251,7 @@ mod tests {
     #[test]
     fn a_process_without_the_message_is_not_a_guest() {
         let program = Path::new("/bin/true");
-        let ended =
-            guest_runs(VmAccelerator::Tcg, program, LauncherUser::current(), PATIENCE);
+        let ended = guest_runs(VmAccelerator::Tcg, program, LauncherUser::current(), PATIENCE);
         assert!(ended.unwrap_err().to_string().contains("exit status: 0"));
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use suimon_ports::{VmBoot, VmError, VmErrorKind, VmSpec};
 
-use super::user::{LauncherUser, check_user, open_as};
+use super::launcher_user::{LauncherUser, check_user, open_as};
 
 const KIB: u64 = 1 << 10;
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::user::LauncherUser;
+use super::launcher_user::LauncherUser;
 
 /// Limit of open files of a QEMU process: sockets of NICs and disks, memory, and eventfds of queues
 /// and interrupt vectors.

@@ -18,7 +18,7 @@ use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_
 use rustix::process::{Gid, Uid};
 use suimon_ports::{VmError, VmErrorKind};
 
-use super::user::{LauncherUser, unsearchable_folder};
+use super::launcher_user::{LauncherUser, unsearchable_folder};
 use crate::spec_check::is_name;
 
 /// Mode of a VM's folder: the VM's group may search it, and sockets that the daemon creates inherit

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::launcher::child::{ChildSpec, spawn};
     use crate::launcher::folder::VmFolderRoot;
-    use crate::launcher::user::LauncherUser;
+    use crate::launcher::launcher_user::LauncherUser;
 
     #[test]
     fn a_log_is_bounded_without_a_launcher_and_its_writer_continues() {

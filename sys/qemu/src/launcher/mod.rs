@@ -13,7 +13,7 @@ mod checks;
 mod child;
 mod control_group;
 mod folder;
-mod launched;
+mod launcher_user;
 mod logs;
 mod qemu;
 mod registry;
@@ -21,8 +21,8 @@ mod requests;
 mod serving;
 mod starter;
 mod sysfs_writer;
-mod user;
 mod vfs;
+mod vm_process;
 
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
 use super::folder::{VmFolder, VmFolderRoot};
-use super::launched::{IDENTITY_FILE, VmProcess};
+use super::vm_process::{IDENTITY_FILE, VmProcess};
 use super::{control_group, logs};
 use crate::agent::AGENT_SOCKET;
 use crate::host::MONITOR_SOCKET;
@@ -128,7 +128,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::launcher::user::LauncherUser;
+    use crate::launcher::launcher_user::LauncherUser;
     use crate::process_facts::started;
 
     /// Returns a VM in this folder whose process has ended.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 use suimon_quantity::PciAddress;
 
+use super::launcher_user::check_user;
 use super::starter::Starter;
-use super::user::check_user;
-use crate::peer::{receive_message, send_message, wait_readable};
+use crate::messages::{receive_message, send_message, wait_readable};
 use crate::wire::{Envelope, PROTOCOL, Reply, Request};
 
 /// Time limit for a killed process to end. A process that blocks in the kernel may exceed it.
@@ -75,10 +75,13 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         }
         Request::AssignVf { identity, vf, memory_bytes } => {
             let vm = starter.registry.find(&identity)?;
-            let result = starter.vfs.assign_to_vm(&vm, address(&vf)?, memory_bytes, starter.launcher_user);
+            let result =
+                starter.vfs.assign_to_vm(&vm, address(&vf)?, memory_bytes, starter.launcher_user);
             result.map(|()| Reply::Done)
         }
-        Request::RemoveVf { vf, vm } => starter.vfs.remove_from_vm(address(&vf)?, &vm).map(|()| Reply::Done),
+        Request::RemoveVf { vf, vm } => {
+            starter.vfs.remove_from_vm(address(&vf)?, &vm).map(|()| Reply::Done)
+        }
         Request::List => {
             let running = starter.registry.running();
             Ok(Reply::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))
@@ -156,8 +159,8 @@ mod tests {
 
     use super::*;
     use crate::launcher::folder::VmFolderRoot;
-    use crate::launcher::launched::VmProcess;
-    use crate::launcher::user::LauncherUser;
+    use crate::launcher::launcher_user::LauncherUser;
+    use crate::launcher::vm_process::VmProcess;
     use crate::process_facts::start_ticks;
 
     #[test]

@@ -17,13 +17,13 @@ use suimon_ports::{VmError, VmErrorKind};
 use super::LauncherSpec;
 use super::accelerator::AcceleratorSelector;
 use super::folder::VmFolderRoot;
+use super::launcher_user::LauncherUser;
 use super::qemu::QemuProgram;
 use super::registry::Registry;
 use super::requests;
 use super::starter::Starter;
-use super::user::LauncherUser;
 use super::vfs::Vfs;
-use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
+use crate::messages::{connect_to, new_socket, receive_message, send_message, wait_readable};
 use crate::wire::Reply;
 
 /// Maximum number of connections. Each VM permanently uses two or three, and temporarily more.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use crate::peer::wait_readable;
+use crate::messages::wait_readable;
 
 /// Write of a text to a file.
 #[derive(Debug)]

@@ -25,9 +25,9 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use suimon_ports::{VmError, VmErrorKind};
 use suimon_quantity::PciAddress;
 
-use super::launched::VmProcess;
+use super::launcher_user::LauncherUser;
 use super::sysfs_writer::{SysfsWrite, SysfsWriter, SysfsWriters};
-use super::user::LauncherUser;
+use super::vm_process::VmProcess;
 use crate::process_facts;
 
 const VFIO: &str = "vfio-pci";

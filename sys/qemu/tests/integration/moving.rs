@@ -9,8 +9,8 @@ use crate::support::backend::listen_for_all;
 use crate::support::{Notices, Site, complete_unplug, wait_until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationRequirements, MigrationTransferPhase, MigrationSpec, Vm, VmCommand, VmDevice, VmErrorKind,
-    VmHost, VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
+    MigrationRequirements, MigrationSpec, MigrationTransferPhase, Vm, VmCommand, VmDevice,
+    VmErrorKind, VmHost, VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
 };
 
 const SPEC: MigrationSpec =
@@ -166,7 +166,8 @@ fn a_vm_continues_at_its_source_after_a_failed_migration() {
     far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
     wait_until("the failure of the migration", || {
-        matches!(vm.migration_status().unwrap().phase, MigrationTransferPhase::Failed(_)).then_some(())
+        matches!(vm.migration_status().unwrap().phase, MigrationTransferPhase::Failed(_))
+            .then_some(())
     });
     wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
@@ -246,8 +247,10 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     let site = Site::new();
     let host = site.host();
     let refuse = |machine: &str, version: &str, kind, reason: &str| {
-        let arrival =
-            MigrationRequirements { machine_type: machine.to_owned(), qemu_version: version.to_owned() };
+        let arrival = MigrationRequirements {
+            machine_type: machine.to_owned(),
+            qemu_version: version.to_owned(),
+        };
         let spec = VmSpec { migration_requirements: Some(arrival), ..site.spec("a") };
         let error = host.probe(&spec).unwrap_err();
         assert!(error.kind == kind && error.text.contains(reason), "{error}");

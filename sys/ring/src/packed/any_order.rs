@@ -4,8 +4,8 @@
 //! of chains that may still be in flight. Descriptors are therefore not read again after their
 //! chain was taken.
 
+use crate::chain_head::ChainHead;
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::packed::PackedQueue;
 use crate::packed_areas::CompletedChain;
 use crate::virtqueue::{OutOfOrderVirtqueue, PREFETCH_DISTANCE, TakenChain};

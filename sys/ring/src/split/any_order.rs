@@ -1,7 +1,7 @@
 //! Split virtqueue whose chains are returned in any order (virtio 1.3, section 2.7.8).
 
+use crate::chain_head::ChainHead;
 use crate::fault::RingFault;
-use crate::head::ChainHead;
 use crate::split::SplitQueue;
 use crate::virtqueue::{OutOfOrderVirtqueue, PREFETCH_DISTANCE, TakenChain};
 

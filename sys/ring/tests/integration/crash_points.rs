@@ -12,7 +12,7 @@ use crate::remains::{RING_BYTES, Remains, SIZE, crash_everywhere, records, regio
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use crate::rig::stepper::{Watched, step_through};
-use crate::rig::{Driver, GUEST_BASE, Vm, call_line};
+use crate::rig::{Driver, GUEST_BASE, Vm, interrupt_line};
 use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_ports::{FrameSink, FrameSource, TransmitResult};
 use suimon_ring::{OffloadMask, RingSetup, RxRing, TxRing};
@@ -103,7 +103,10 @@ fn finish_transmit(
     assert!(region.queue(1).unwrap().was_in_use_at_crash());
     let state = ring.state();
     drop(ring);
-    assert!(!region.queue(1).unwrap().was_in_use_at_crash(), "the part is not empty after the drop");
+    assert!(
+        !region.queue(1).unwrap().was_in_use_at_crash(),
+        "the part is not empty after the drop"
+    );
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };

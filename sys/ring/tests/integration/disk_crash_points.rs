@@ -6,7 +6,7 @@ use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts};
 use crate::remains::{Remains, SIZE, crash_everywhere, records, region_of};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
-use crate::rig::{Vm, call_line};
+use crate::rig::{Vm, interrupt_line};
 use suimon_ports::{ArmResult, DiskQueue};
 use suimon_ring::{DiskRing, RingSetup};
 use vm_memory::{Bytes, GuestAddress};
@@ -137,7 +137,10 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     assert_eq!(driver.reap_any_order().len(), remaining.len());
     assert!(region.queue(1).unwrap().was_in_use_at_crash());
     drop(queue);
-    assert!(!region.queue(1).unwrap().was_in_use_at_crash(), "the part is not empty after the drop");
+    assert!(
+        !region.queue(1).unwrap().was_in_use_at_crash(),
+        "the part is not empty after the drop"
+    );
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };

@@ -11,11 +11,11 @@ use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts};
 use crate::remains::{SIZE, region_of, shape};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
-use crate::rig::{Driver, GUEST_BASE, INDIRECT, NEXT, Vm, WRITE, call_line, count};
+use crate::rig::{Driver, GUEST_BASE, INDIRECT, NEXT, Vm, WRITE, count, interrupt_line};
 use proptest::prelude::*;
 use suimon_ports::{ArmResult, DiskOutcome, FaultKind};
 use suimon_ring::{
-    DISK_QUEUE_SIZE_MAX, DirtyLog, DiskRing, InflightRegion, InflightLayout, RingLog, RingSetup,
+    DISK_QUEUE_SIZE_MAX, DirtyLog, DiskRing, InflightLayout, InflightRegion, RingLog, RingSetup,
     RingTracking,
 };
 use vm_memory::{Bytes, GuestAddress};

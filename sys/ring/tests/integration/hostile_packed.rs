@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use crate::rig::packed::{PackedDriver, RING_PACKED};
 use crate::rig::{
-    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Used, Vm, WRITE, call_line, count, event,
+    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Used, Vm, WRITE, count, event, interrupt_line,
 };
 use proptest::prelude::*;
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
 use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, TransmitResult};
-use suimon_ring::{InflightRegion, InflightLayout, OffloadMask, RingSetup, RingTracking, RxRing, TxRing};
+use suimon_ring::{
+    InflightLayout, InflightRegion, OffloadMask, RingSetup, RingTracking, RxRing, TxRing,
+};
 use vm_memory::{Bytes, GuestAddress};
 
 const FEATURES: u64 = 1 << 32 | 1 << 28;
@@ -159,7 +161,8 @@ fn regions_that_cannot_be_are_refused_by_name() {
         TxRing::with_tracking(vm.map(), setup, records).err().expect("a bad region").detail
     };
     assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
-    let (small, _) = InflightRegion::create(InflightLayout { queue_size: 8, ..layout_of(true) }).unwrap();
+    let (small, _) =
+        InflightRegion::create(InflightLayout { queue_size: 8, ..layout_of(true) }).unwrap();
     let small = RingTracking { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
     assert!(refuse(&packed, region_of(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 0], true)).contains("version"));
@@ -177,7 +180,8 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let mut bytes = vec![0; 16 + 16 * 16];
     (bytes[8], bytes[16]) = (1, 1);
     assert!(refuse(&split, region_of(&bytes, false)).contains("more buffers are in flight"));
-    let error = InflightRegion::create(InflightLayout { queues: 0, ..layout_of(true) }).unwrap_err();
+    let error =
+        InflightRegion::create(InflightLayout { queues: 0, ..layout_of(true) }).unwrap_err();
     assert!(error.to_string().contains("0 queues"), "{error}");
     let (_, fd) = InflightRegion::create(layout_of(true)).unwrap();
     let error = InflightRegion::map(fd.as_fd(), 0, 100, layout_of(true)).unwrap_err();

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, RING_PACKED};
-use crate::rig::{Driver, GUEST_BASE, Piece, Used, Vm, call_line};
+use crate::rig::{Driver, GUEST_BASE, Piece, Used, Vm, interrupt_line};
 use rustix::fs::ftruncate;
 use suimon_frame::{Frame, FrameBatch, GSO_HEADER_BYTES_MAX, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, TransmitResult};
-use suimon_ring::{InflightRegion, InflightLayout, OffloadMask, RingTracking, RxRing, TxRing};
+use suimon_ring::{InflightLayout, InflightRegion, OffloadMask, RingTracking, RxRing, TxRing};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_HOST_TSO4,

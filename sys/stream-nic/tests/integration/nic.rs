@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use suimon_frame::{Frame, FrameBatch};
 use suimon_ports::{
     DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortDeviceSpec,
-    QueueFault, PortObserver, QueueHost, StreamNicSpec, TransmitResult,
+    PortObserver, QueueFault, QueueHost, StreamNicSpec, TransmitResult,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -165,7 +165,9 @@ fn a_client_that_violates_the_protocol_is_disconnected_and_the_next_is_served() 
     hostile.write_all(&[0xff; 64]).unwrap();
     let fault = bench.receive().1.unwrap();
     assert_eq!(fault.kind, FaultKind::ProtocolViolation);
-    let DeviceNotice::ProtocolViolation { detail } = bench.next_notice() else { panic!("no violation") };
+    let DeviceNotice::ProtocolViolation { detail } = bench.next_notice() else {
+        panic!("no violation")
+    };
     assert!(detail.contains("4294967295") && detail.contains("69632"), "{detail}");
     assert!(matches!(bench.next_notice(), DeviceNotice::LinkDown { .. }));
     assert_eq!(hostile.read(&mut [0; 1]).unwrap_or(0), 0, "its connection is closed");

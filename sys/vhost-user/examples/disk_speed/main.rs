@@ -35,11 +35,11 @@
 mod driver;
 mod front_end;
 mod memory;
+mod output;
 mod packed;
+mod parameters;
 mod requests;
 mod split;
-mod tell;
-mod wanted;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -51,11 +51,11 @@ use driver::{Driver, Ring};
 use front_end::{EVENT_INDEX, FLUSH, FrontEnd, INDIRECT, PACKED, READ_ONLY, RingLayout, VERSION_1};
 use memory::{DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, Memory};
 use packed::PackedRing;
+use parameters::Parameters;
 use requests::Requests;
 use rustix::event::{EventfdFlags, eventfd};
 use split::SplitRing;
 use suimon_test_programs::end_program;
-use wanted::Parameters;
 
 /// Maximum time for which the queue warms up before a measurement; the time is an eighth of the
 /// measured time if that is shorter.
@@ -243,9 +243,9 @@ fn measure_all() -> Result<()> {
         }
     }
     if parameters.is_json {
-        tell::print_json(&peers);
+        output::print_json(&peers);
     } else {
-        tell::print_medians(&peers, &parameters);
+        output::print_medians(&peers, &parameters);
     }
     Ok(())
 }

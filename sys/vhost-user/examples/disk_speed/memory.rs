@@ -44,7 +44,8 @@ pub(crate) struct Memory {
 impl Memory {
     /// Allocates memory with a payload buffer of `block` bytes for each request.
     pub(crate) fn new(block: u64) -> Result<Self> {
-        let bytes = block.checked_mul(ENTRIES.into()).and_then(|total| total.checked_add(BUFFERS_AT));
+        let bytes =
+            block.checked_mul(ENTRIES.into()).and_then(|total| total.checked_add(BUFFERS_AT));
         let bytes = bytes.context("requests are too long")?.next_multiple_of(4096);
         let file = File::from(memfd_create("disk_speed", MemfdFlags::CLOEXEC)?);
         ftruncate(&file, bytes).with_context(|| format!("there are no {bytes} bytes of memory"))?;

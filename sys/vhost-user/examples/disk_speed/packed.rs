@@ -6,9 +6,11 @@ use anyhow::Result;
 use virtio_bindings::virtio_ring::VRING_DESC_F_INDIRECT;
 use vm_memory::{VolatileMemory, VolatileSlice};
 
-use crate::memory::{DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES_AT};
+use crate::memory::{
+    DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES_AT,
+};
 use crate::requests::{RequestBuffer, RequestBufferKind, Requests, SlotRequest, to_usize};
-use crate::split::{write_descriptor, flags_of, set_segment_flags};
+use crate::split::{flags_of, set_segment_flags, write_descriptor};
 
 const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
@@ -103,7 +105,11 @@ impl<'a> PackedRing<'a> {
                     }
                 }
                 let bytes = u32::try_from(length * 16)?;
-                let table = RequestBuffer { address: GUEST_BASE + table, bytes, kind: RequestBufferKind::Header };
+                let table = RequestBuffer {
+                    address: GUEST_BASE + table,
+                    bytes,
+                    kind: RequestBufferKind::Header,
+                };
                 chains.push(vec![table]);
             } else {
                 chains.push(pieces);

@@ -8,7 +8,9 @@ use virtio_bindings::virtio_blk::{VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT};
 use vm_memory::{VolatileMemory, VolatileSlice};
 
 use crate::front_end::Disk;
-use crate::memory::{BUFFERS_AT, ENTRIES, GUEST_BASE, REQUEST_DESCRIPTORS_MAX, REQUEST_BYTES, REQUESTS_AT, STATUS_AT};
+use crate::memory::{
+    BUFFERS_AT, ENTRIES, GUEST_BASE, REQUEST_BYTES, REQUEST_DESCRIPTORS_MAX, REQUESTS_AT, STATUS_AT,
+};
 
 /// Parameters of the generated load.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,9 @@ use anyhow::Result;
 use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
-use crate::memory::{DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES_AT};
+use crate::memory::{
+    DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES_AT,
+};
 use crate::requests::{RequestBuffer, RequestBufferKind, Requests, SlotRequest, to_usize};
 
 const NO_INTERRUPT: u16 = 1;

@@ -54,7 +54,8 @@ impl VhostUserDevice {
         let link = &self.link;
         let context = RingContext { model: &link.model, memory, features, tracking: &self.records };
         for vring in &mut self.vrings {
-            if !vring.is_running() && vring.is_configured() && (vring.is_enabled || starts_enabled) {
+            if !vring.is_running() && vring.is_configured() && (vring.is_enabled || starts_enabled)
+            {
                 vring.start(&context).map_err(|source| DeviceFault::Ring { request, source })?;
             }
         }
@@ -89,7 +90,11 @@ impl VhostUserDevice {
         self.start_rings(request)
     }
 
-    pub(super) fn set_vring_enabled(&mut self, index: u32, is_enabled: bool) -> Result<(), DeviceFault> {
+    pub(super) fn set_vring_enabled(
+        &mut self,
+        index: u32,
+        is_enabled: bool,
+    ) -> Result<(), DeviceFault> {
         let request = Request::SetVringEnable;
         if self.vring(request, index)?.is_enabled != is_enabled {
             self.stop_vring(request, index)?.is_enabled = is_enabled;
@@ -107,7 +112,10 @@ impl VhostUserDevice {
         self.start_rings(request)
     }
 
-    pub(super) fn get_vring_base(&mut self, index: u32) -> Result<Option<VhostUserReply>, DeviceFault> {
+    pub(super) fn get_vring_base(
+        &mut self,
+        index: u32,
+    ) -> Result<Option<VhostUserReply>, DeviceFault> {
         let vring = self.stop_vring(Request::GetVringBase, index)?;
         vring.kick = None;
         vring.clear_fault();

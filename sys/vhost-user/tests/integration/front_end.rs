@@ -112,12 +112,19 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
         let changed = VhostUserNicSpec { offload: no_checksum, mtu: 1500, ..bench.spec.clone() };
         assert_eq!(bench.nic().apply_spec(&PortDeviceSpec::VhostUser(changed)).ok(), Some(true));
         let status = bench.nic().status();
-        assert!(status.ingress_offloads.checksum && !status.egress_offloads.checksum && status.mtu == 1500);
+        assert!(
+            status.ingress_offloads.checksum
+                && !status.egress_offloads.checksum
+                && status.mtu == 1500
+        );
         let sinks = bench.host.sinks.lock().unwrap();
         assert!(!sinks[&0].offloads().checksum);
         drop(sinks);
         let more_queues = VhostUserNicSpec { queue_pairs: 2, ..bench.spec.clone() };
-        assert_eq!(bench.nic().apply_spec(&PortDeviceSpec::VhostUser(more_queues)).ok(), Some(false));
+        assert_eq!(
+            bench.nic().apply_spec(&PortDeviceSpec::VhostUser(more_queues)).ok(),
+            Some(false)
+        );
         drop(front_end);
         wait_for("the rings to be detached", || bench.host.queues() == (0, 0));
     }

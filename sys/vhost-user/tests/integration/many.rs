@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{
     DetachingQueue, DeviceNotice, DiskObserver, DiskQueue, DiskQueueHost, FrameSink, FrameSource,
-    NegotiatedFeatures, OffloadToggles, QueueHost, VhostUserDiskSpec, VhostUserMode, VhostUserNicSpec,
+    NegotiatedFeatures, OffloadToggles, QueueHost, VhostUserDiskSpec, VhostUserMode,
+    VhostUserNicSpec,
 };
 use suimon_quantity::{DiskId, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};

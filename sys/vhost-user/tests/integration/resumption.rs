@@ -61,7 +61,8 @@ fn negotiated_features_are_kept_for_the_vm() {
     let error = VhostUserNic::probe(&fewer).unwrap_err();
     assert!(error.field == "queues" && error.detail.contains("uses 3 queue pairs"), "{error}");
     let unknown = NegotiatedFeatures { features: promised.features | 1 << 50, queue_pairs: 1 };
-    let error = VhostUserNic::probe(&VhostUserNicSpec { negotiated: unknown, ..fewer }).unwrap_err();
+    let error =
+        VhostUserNic::probe(&VhostUserNicSpec { negotiated: unknown, ..fewer }).unwrap_err();
     assert!(error.detail.contains("of which 0x4000000000000 would be missing"), "{error}");
 
     // A VM that stops its rings and disconnects keeps no reservation of features.

@@ -174,7 +174,9 @@ fn converted_images_are_read_by_other_programs_and_vice_versa() {
         let by_qemu = format!("{file}.qemu");
         let subformat = match target_plan.format {
             DiskFormat::Raw => continue,
-            DiskFormat::Vhd => format!("subformat={},force_size=on", target_plan.creation_kind().as_str()),
+            DiskFormat::Vhd => {
+                format!("subformat={},force_size=on", target_plan.creation_kind().as_str())
+            }
             _ => format!("subformat={}", target_plan.creation_kind().as_str()),
         };
         run(
@@ -242,7 +244,8 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         let store = Store::new(20 * MB);
         let file = |stem: &str| format!("{stem}.{}", format.as_str());
         let (base, mid, top) = (file("base"), file("mid"), file("top"));
-        let base_plan = DiskPlan { size_bytes: Some(20 * MB), ..plan(format, DiskKind::Dynamic, &base) };
+        let base_plan =
+            DiskPlan { size_bytes: Some(20 * MB), ..plan(format, DiskKind::Dynamic, &base) };
         seeded(|seeds| create(&store.files, &base_plan, seeds)).unwrap();
         store.fill(&base_plan, 1);
         let mid_plan =
@@ -291,13 +294,17 @@ fn a_fixed_disk_without_sufficient_space_is_not_created() {
     let space = store.files.space().unwrap();
     let size = Some(space.total_bytes / 4096 * 4096 + 4096);
     let fixed = plan(DiskFormat::Raw, DiskKind::Fixed, "fixed.raw");
-    let result = seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: size, ..fixed.clone() }, seeds));
+    let result = seeded(|seeds| {
+        create(&store.files, &DiskPlan { size_bytes: size, ..fixed.clone() }, seeds)
+    });
     // The error is not that the store is full: no amount of freed space would suffice.
     let error = result.unwrap_err();
     assert!(!error.is_full() && error.to_string().contains("free"), "{error}");
-    seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: Some(MB), ..fixed }, seeds)).unwrap();
+    seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: Some(MB), ..fixed }, seeds))
+        .unwrap();
     let plan = plan(DiskFormat::Raw, DiskKind::Dynamic, "gone/disk.raw");
-    let result = seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: Some(MB), ..plan }, seeds));
+    let result =
+        seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: Some(MB), ..plan }, seeds));
     let error = result.unwrap_err();
     assert!(!error.is_missing() && error.to_string().contains("create the directory"), "{error}");
 }

@@ -144,7 +144,9 @@ fn vhd(path: &Path, access: FileAccess, disk: Option<CreateParameters>) -> DiskL
         let unique_id =
             [disk == CreateParameters::Dynamic { block_size: 2 << 20 }; 16].map(u8::from);
         let size_encoding = SizeEncoding::Exact;
-        NewVhd { disk, size: SIZE, size_encoding, unique_id, created_s_since_2000: 1 }.create(&file).unwrap();
+        NewVhd { disk, size: SIZE, size_encoding, unique_id, created_s_since_2000: 1 }
+            .create(&file)
+            .unwrap();
     }
     let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
     DiskLayer { image: Box::new(Vhd::open(&file, options).unwrap()), file: Arc::new(file) }

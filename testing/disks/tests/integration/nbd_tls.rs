@@ -115,7 +115,9 @@ fn the_admitted_clients_change_while_the_server_listens() {
     assert!(!run("nbdinfo", &[&uri(address, &valid)]).status.success());
     run_ok("nbdinfo", &[&uri(address, &other)]);
     let addresses = vec!["192.0.2.0/24".parse().unwrap()];
-    server.set_tcp_access(TcpAccess { allowed_networks: addresses, ..TcpAccess::default() }).unwrap();
+    server
+        .set_tcp_access(TcpAccess { allowed_networks: addresses, ..TcpAccess::default() })
+        .unwrap();
     let plain = format!("nbd://localhost:{}/disk", address.port());
     assert!(!run("nbdinfo", &[&plain]).status.success());
     server.set_tcp_access(TcpAccess::default()).unwrap();

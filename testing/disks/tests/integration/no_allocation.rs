@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage_engine::{StoreDiskSlot, StorageEngine};
+use suimon_storage_engine::{StorageEngine, StoreDiskSlot};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 struct Counting;
@@ -46,8 +46,10 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let limits =
         Limits { min_iops: Iops::new(10.min(max)), max_iops: Iops::new(max), ..Limits::default() };
     let disks = 0..8 * workers as u32;
-    let proposals: Vec<Proposal> =
-        disks.clone().map(|disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits))).collect();
+    let proposals: Vec<Proposal> = disks
+        .clone()
+        .map(|disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits)))
+        .collect();
     let changes = store.apply(&proposals, false).unwrap();
     let mut shared = None;
     let mut benchmarks: Vec<StorageEngine> = (0..workers)

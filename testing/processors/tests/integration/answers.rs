@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{ExpectedInput, TaskDescriptors, Waker, WorkerRuntime, WorkerTask, WorkerTaskFactory};
+use suimon_ports::{
+    ExpectedInput, TaskDescriptors, Waker, WorkerRuntime, WorkerTask, WorkerTaskFactory,
+};
 use suimon_processor_tests::TestClockRuntime;
 use suimon_quantity::{Time, WorkerId};
 use suimon_switch::DataPlane;

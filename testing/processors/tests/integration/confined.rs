@@ -211,7 +211,12 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
         let mut outcomes = Vec::new();
         for (name, attempt) in &attempts {
             let result = attempt();
-            outcomes.push((*name, result, errno(), watched.rejected_calls().map(|last| last.last_call)));
+            outcomes.push((
+                *name,
+                result,
+                errno(),
+                watched.rejected_calls().map(|last| last.last_call),
+            ));
         }
         outcomes
     });

@@ -147,7 +147,8 @@ impl WorkerTaskFactory for Immovable {
 fn a_worker_whose_work_cannot_be_moved_does_not_stop() {
     let works = Arc::new(Immovable(AtomicBool::new(true)));
     let (of_plane, runtime) = (Arc::clone(&works), Arc::new(WorkerThreads));
-    let plane = DataPlane::start_with_tasks(&[CpuAffinity::Floating; 2], runtime, of_plane).unwrap();
+    let plane =
+        DataPlane::start_with_tasks(&[CpuAffinity::Floating; 2], runtime, of_plane).unwrap();
     for _ in 0..2 {
         let error = plane.set_workers(&[CpuAffinity::Floating]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);

@@ -75,8 +75,12 @@ impl Experiment for DiskIo {
     fn setup(&self) -> Vec<LocalizedText> {
         let Settings { disk_mib, window_ms, .. } = self.settings;
         let names = |words_in: fn(LocalizedText) -> String| -> String {
-            let names: Vec<String> =
-                self.settings.access_methods.iter().map(|method| words_in(method.description())).collect();
+            let names: Vec<String> = self
+                .settings
+                .access_methods
+                .iter()
+                .map(|method| words_in(method.description()))
+                .collect();
             names.join(", ")
         };
         vec![
@@ -118,7 +122,9 @@ impl Experiment for DiskIo {
         };
         let subjects = self.settings.combinations().into_iter();
         subjects
-            .map(|subject| Case::new(subject.id(), subject.description(), seconds(subject.access_method)))
+            .map(|subject| {
+                Case::new(subject.id(), subject.description(), seconds(subject.access_method))
+            })
             .collect()
     }
 
@@ -185,7 +191,8 @@ impl Experiment for DiskIo {
         let count = self.counts.entry(case.id.clone()).or_default();
         *count += 1;
         // After a failure the setup is dropped, since its state is unknown.
-        let (iops, native_iops) = testbed.measure_with_native(subject, *count % 2 == 1, environment)?;
+        let (iops, native_iops) =
+            testbed.measure_with_native(subject, *count % 2 == 1, environment)?;
         let busy_iops = testbed.measure_native_with_busy_cpu(subject)?;
         self.testbed = Some(testbed);
         let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;

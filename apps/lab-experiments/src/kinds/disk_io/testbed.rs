@@ -14,7 +14,7 @@ use suimon_rig::{
 };
 
 use super::payload::Payload;
-use super::settings::{AccessMethod, Pattern, Settings, Combination, Target};
+use super::settings::{AccessMethod, Combination, Pattern, Settings, Target};
 use crate::environment::Environment;
 
 /// Memory of the guest. fio with its libraries takes 80 MB, twice while the guest boots.
@@ -82,10 +82,12 @@ impl Testbed {
         let folder = self.files.file("engine");
         fs::create_dir(&folder)?;
         let device = written_loop_device(rig, settings, &self.files.path("engine-loop"))?;
-        let forms: Vec<_> = settings.targets.iter().map(|target| target.format_and_kind()).collect();
+        let forms: Vec<_> =
+            settings.targets.iter().map(|target| target.format_and_kind()).collect();
         let bytes = settings.disk_mib << 20;
         let engine = EngineDisks::make(&folder, &forms, device, bytes, SERVER_CPU)?;
-        let payload = |target: &Target| payload(*target, &engine.file(target.format_and_kind())?, bytes);
+        let payload =
+            |target: &Target| payload(*target, &engine.file(target.format_and_kind())?, bytes);
         self.engine_payloads = settings.targets.iter().map(payload).collect::<Result<_>>()?;
         self.engine = Some(engine);
         Ok(())
@@ -131,7 +133,10 @@ impl Testbed {
 
     /// Returns the native rate in requests per second while the client's CPU is busy, as it is with
     /// a polling front-end. `None` for access methods that do not keep the CPU busy.
-    pub(super) fn measure_native_with_busy_cpu(&self, subject: Combination<'_>) -> Result<Option<f64>> {
+    pub(super) fn measure_native_with_busy_cpu(
+        &self,
+        subject: Combination<'_>,
+    ) -> Result<Option<f64>> {
         if !subject.access_method.occupies_cpu() {
             return Ok(None);
         }

@@ -116,7 +116,8 @@ impl Experiment for Java {
         let paused =
             LocalizedText::new("stopped by garbage collection", "ガベージコレクションによる停止");
         vec![
-            Measure::new("operations", operations, "/s", MeasureDirection::Higher).with_repetition_count_determined(),
+            Measure::new("operations", operations, "/s", MeasureDirection::Higher)
+                .with_repetition_count_determined(),
             Measure::new("paused", paused, "%", MeasureDirection::Lower),
         ]
     }
@@ -132,8 +133,13 @@ impl Experiment for Java {
         }
         let (program, rig) = self.compiled.as_ref().context("the Java program is not compiled")?;
         let Settings { heap_mib, warm_up_s, measure_s, .. } = self.settings;
-        let load =
-            OrderLoad { warehouses: vcpus as u32, warm_up_s, measure_s, heap_mib, may_use_huge_pages: has_huge_pages };
+        let load = OrderLoad {
+            warehouses: vcpus as u32,
+            warm_up_s,
+            measure_s,
+            heap_mib,
+            may_use_huge_pages: has_huge_pages,
+        };
         let mut process = program.start(rig, &Vcpus::new(0, vcpus, available_cpus()), load)?;
         environment.wait(Duration::from_secs(warm_up_s))?;
         let profile = environment.start_profiling();

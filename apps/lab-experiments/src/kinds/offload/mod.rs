@@ -163,7 +163,8 @@ impl Experiment for OffloadFtp {
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = vec![
-            measure("sent", "sent", "送信", "Mbit/s", MeasureDirection::Higher).with_repetition_count_determined(),
+            measure("sent", "sent", "送信", "Mbit/s", MeasureDirection::Higher)
+                .with_repetition_count_determined(),
             measure(
                 "cpu",
                 "CPU of the whole machine",

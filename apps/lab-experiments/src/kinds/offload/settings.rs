@@ -73,7 +73,9 @@ impl Offload {
     /// Returns the arguments of `suimon offload set`.
     pub(crate) const fn command_arguments(self) -> [&'static str; 3] {
         match self {
-            Self::ChecksumAndSegmentation => ["tx_checksum=on", "rx_checksum=on", "segmentation=on"],
+            Self::ChecksumAndSegmentation => {
+                ["tx_checksum=on", "rx_checksum=on", "segmentation=on"]
+            }
             Self::Checksum => ["tx_checksum=on", "rx_checksum=on", "segmentation=off"],
             Self::None => ["tx_checksum=off", "rx_checksum=off", "segmentation=off"],
         }
@@ -89,7 +91,9 @@ impl Offload {
 
     const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::ChecksumAndSegmentation => ("checksum and segmentation", "チェックサムとセグメンテーション"),
+            Self::ChecksumAndSegmentation => {
+                ("checksum and segmentation", "チェックサムとセグメンテーション")
+            }
             Self::Checksum => ("checksum only", "チェックサムのみ"),
             Self::None => ("none", "なし"),
         }

@@ -87,7 +87,9 @@ impl Calibration {
 impl Record<'_> {
     /// Returns the complete seconds of a step.
     pub(super) fn step_seconds(&self, step: usize) -> impl Iterator<Item = &SecondSample> {
-        self.seconds.iter().filter(move |second| second.step == Some(step) && !second.is_changing_limits)
+        self.seconds
+            .iter()
+            .filter(move |second| second.step == Some(step) && !second.is_changing_limits)
     }
 
     /// Adds fio's log of disk `index`: end of each interval, and bytes per second.

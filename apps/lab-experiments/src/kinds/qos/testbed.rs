@@ -144,7 +144,11 @@ impl<'a> Testbed<'a> {
     }
 
     /// Reads the counters of all nodes and returns the values since the previous reading.
-    pub(super) fn read_second(&mut self, step: Option<usize>, is_change: bool) -> Result<SecondSample> {
+    pub(super) fn read_second(
+        &mut self,
+        step: Option<usize>,
+        is_change: bool,
+    ) -> Result<SecondSample> {
         let mut disks = Vec::new();
         let mut spans = 0.0;
         for node in &mut self.nodes {

@@ -140,7 +140,10 @@ pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
         }
         let combined = evaluate_all(record, step_number, settles_s);
         part.set_value(&format!("used-{number}"), combined.mean_iops / capability * 100.0);
-        part.set_value(&format!("most-{number}"), combined.highest_window_iops / capability * 100.0);
+        part.set_value(
+            &format!("most-{number}"),
+            combined.highest_window_iops / capability * 100.0,
+        );
         let verdicts = verdicts(record, step_number, settles_s);
         let disk_means = || verdicts.iter().flat_map(|verdict| &verdict.means).copied();
         let (lowest_mean, highest_mean) =
@@ -180,7 +183,13 @@ fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
         add("after", met_after_s.unwrap_or(step_s as f64));
         add("below", seconds_below as f64);
     }
-    if let Some(MaximumCompliance { disks_within_maximum: within_maximum, disks, highest_window_ratio: highest_window, mean_ratio: mean }) = *maximum {
+    if let Some(MaximumCompliance {
+        disks_within_maximum: within_maximum,
+        disks,
+        highest_window_ratio: highest_window,
+        mean_ratio: mean,
+    }) = *maximum
+    {
         add("maximum", mean * 100.0);
         add("highest", highest_window * 100.0);
         add("held", percent(within_maximum, disks));

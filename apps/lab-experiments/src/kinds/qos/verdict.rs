@@ -145,7 +145,11 @@ fn fio_mean(record: &Record<'_>, step: usize, members: &[usize], settles_s: f64)
 
 fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> MinimumCompliance {
     let min_rate = |span: f64| min * (1.0 - TOLERANCE) - cost / span;
-    let mut verdict = MinimumCompliance { disks: courses.len(), lowest_mean_ratio: f64::INFINITY, ..MinimumCompliance::default() };
+    let mut verdict = MinimumCompliance {
+        disks: courses.len(),
+        lowest_mean_ratio: f64::INFINITY,
+        ..MinimumCompliance::default()
+    };
     let mut all_met_after = Some(0.0_f64);
     for course in courses {
         let (mean, span) = settled_mean(course, settles_s);

@@ -73,9 +73,13 @@ fn a_minimum_that_is_met_late_or_not() {
     // less one request in six seconds.
     let (_, minimum, _) =
         verdicts_of_two(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
-    assert_eq!((minimum.disks_met, minimum.met_after_s, minimum.lowest_mean_ratio), (0, Some(1.0), 0.97));
+    assert_eq!(
+        (minimum.disks_met, minimum.met_after_s, minimum.lowest_mean_ratio),
+        (0, Some(1.0), 0.97)
+    );
     let (_, minimum, _) = verdicts_of_two(&[(1.0, 90.0); 8]);
-    let never_met = MinimumCompliance { disks: 1, lowest_mean_ratio: 0.9, ..MinimumCompliance::default() };
+    let never_met =
+        MinimumCompliance { disks: 1, lowest_mean_ratio: 0.9, ..MinimumCompliance::default() };
     assert_eq!(minimum, never_met);
 }
 

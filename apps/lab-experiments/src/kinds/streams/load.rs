@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use suimon_rig::{Namespace, Process, Rig, iperf, wait_until};
 
-use super::ends::Endpoint;
+use super::testbed::Endpoint;
 
 const PORT_FIRST: usize = 5300;
 const START_LIMIT: Duration = Duration::from_secs(10);

@@ -3,9 +3,9 @@
 //!
 //! A case is a network path, a set of senders and receivers, and a block size.
 
-mod ends;
 mod load;
 mod settings;
+mod testbed;
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::loads::lan_requirements;
 use crate::measure::measure;
 use crate::requirement::Requirement;
 use crate::sampling::{SECOND, Sampler};
-use ends::{Endpoint, Testbed};
 use load::{BroadcastCapture, Load};
 pub(crate) use settings::Settings;
 use settings::{Endpoints, NetworkPath};
+use testbed::{Endpoint, Testbed};
 
 /// Setup time of a case in seconds.
 const SET_UP_S: f64 = 2.0;
@@ -53,7 +53,8 @@ impl Experiment for Streams {
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let Settings { workers: processors, broadcast_interval_ms: broadcast_ms, .. } = self.settings;
+        let Settings { workers: processors, broadcast_interval_ms: broadcast_ms, .. } =
+            self.settings;
         let mut setup = vec![LocalizedText::new(
             format!(
                 "VMs are namespace guests (a TAP device on the switch, which has {processors} \
@@ -161,7 +162,13 @@ impl Experiment for Streams {
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let combination = self.settings.combination(&case.id)?;
-        let Settings { workers: processors, warm_up_seconds, seconds, broadcast_interval_ms: broadcast_ms, .. } = self.settings;
+        let Settings {
+            workers: processors,
+            warm_up_seconds,
+            seconds,
+            broadcast_interval_ms: broadcast_ms,
+            ..
+        } = self.settings;
         let rig = environment.create_rig()?;
         let ends = Testbed::set_up(&rig, combination, processors)?;
         environment.check_not_stopped()?;

@@ -134,8 +134,7 @@ impl Combination {
     }
 
     pub(crate) fn description(self) -> LocalizedText {
-        let ((path, through_ja), (endpoints, way_ja)) =
-            (self.path.words(), self.endpoints.words());
+        let ((path, through_ja), (endpoints, way_ja)) = (self.path.words(), self.endpoints.words());
         let block = self.block_bytes;
         LocalizedText::new(
             format!("{path}, {endpoints}, {block} bytes"),
@@ -164,7 +163,9 @@ impl Settings {
                 NetworkPath::Private => {
                     ensure!(!has_world, "streams: {endpoints}: {path} has no outside endpoint");
                 }
-                NetworkPath::Native => ensure!(has_world, "streams: {endpoints}: {path} has no VMs"),
+                NetworkPath::Native => {
+                    ensure!(has_world, "streams: {endpoints}: {path} has no VMs")
+                }
                 NetworkPath::External | NetworkPath::LinuxBridge => {}
             }
         }
@@ -179,8 +180,11 @@ impl Settings {
     pub(crate) fn combinations(&self) -> Vec<Combination> {
         let combinations_of = |streams: &Streams| {
             let (path, endpoints) = (streams.through, streams.way);
-            let combinations =
-                streams.blocks.iter().map(|&block| Combination { path, endpoints, block_bytes: block });
+            let combinations = streams.blocks.iter().map(|&block| Combination {
+                path,
+                endpoints,
+                block_bytes: block,
+            });
             combinations.collect::<Vec<_>>()
         };
         self.streams.iter().flat_map(combinations_of).collect()

@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::loads::database::Transactions;
 use crate::loads::java::{OrderEntry, OrderLoad};
 use crate::loads::web::{Connections, Profile, WebClients};
-use crate::sampling::{SECOND, Sampler, ResourceUsage};
+use crate::sampling::{ResourceUsage, SECOND, Sampler};
 
 /// VMs that have load in a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,14 +87,20 @@ impl Load<'_> {
         // of the score.
         let profile = (loaded == Loaded::All).then(|| self.environment.start_profiling());
         let mut sampler = Sampler::begin(Some(&testbed.daemon))?;
-        sampler.sample_for(self.environment, Duration::from_secs(self.settings.measure_s), SECOND)?;
+        sampler.sample_for(
+            self.environment,
+            Duration::from_secs(self.settings.measure_s),
+            SECOND,
+        )?;
         drop(profile);
         let (sums, series) = (sampler.resource_usage(), sampler.series());
-        let mut result = TilesResult { tiles: Vec::new(), errors: 0.0, resource_usage: sums, series };
+        let mut result =
+            TilesResult { tiles: Vec::new(), errors: 0.0, resource_usage: sums, series };
         for (tile, asking) in testbed.tiles.iter_mut().zip(&mut asking) {
             let mut rates = Rates::default();
             if let Some(process) = &mut asking.java {
-                rates.java = OrderEntry::finish(process, orders, self.environment)?.operations_per_s;
+                rates.java =
+                    OrderEntry::finish(process, orders, self.environment)?.operations_per_s;
             }
             if let Some(process) = &mut asking.database {
                 let answered = tile.database.finish(process, transactions, self.environment)?;

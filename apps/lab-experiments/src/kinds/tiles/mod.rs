@@ -99,7 +99,8 @@ impl Experiment for Tiles {
 
     fn measures(&self) -> Vec<Measure> {
         vec![
-            measure("score", "score", "スコア", "", MeasureDirection::Higher).with_repetition_count_determined(),
+            measure("score", "score", "スコア", "", MeasureDirection::Higher)
+                .with_repetition_count_determined(),
             measure(
                 "least",
                 "lowest score of a tile",

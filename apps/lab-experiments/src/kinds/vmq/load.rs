@@ -71,7 +71,15 @@ impl Load {
         for (guest, part, port) in planned_clients {
             let (port, parallel) = (port.to_string(), part.to_string());
             let mut command = NICE.to_vec();
-            command.extend(["iperf3", "--client", EXTERNAL_ADDRESS, "--port", &port, "--time", "0"]);
+            command.extend([
+                "iperf3",
+                "--client",
+                EXTERNAL_ADDRESS,
+                "--port",
+                &port,
+                "--time",
+                "0",
+            ]);
             command.extend(["--parallel", &parallel, "--connect-timeout", CONNECT_MS]);
             let rate = session_bps.map(|rate| rate.to_string());
             if let Some(rate) = &rate {
@@ -87,8 +95,13 @@ impl Load {
                 client.process.check_running()?;
             }
             let filter = format!("( sport >= :{PORT_FIRST} and sport < :{port} )");
-            let established =
-                testbed.external_namespace().run(&["ss", "-Htn", "state", "established", &filter])?;
+            let established = testbed.external_namespace().run(&[
+                "ss",
+                "-Htn",
+                "state",
+                "established",
+                &filter,
+            ])?;
             Ok(established.lines().count() >= connections)
         })
     }

@@ -5,7 +5,7 @@
 //! after another.
 
 mod load;
-mod second;
+mod second_sample;
 mod settings;
 mod testbed;
 
@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::experiment::Experiment;
 use crate::requirement::{Requirement, daemon, programs};
 use load::Load;
-use second::{series, add_phase_values};
+use second_sample::{add_phase_values, series};
 pub(crate) use settings::Settings;
 use testbed::Testbed;
 
@@ -58,7 +58,8 @@ impl Experiment for Vmq {
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let Settings { guests, uplinks, workers: processors, max_workers: max_processors, .. } = self.settings;
+        let Settings { guests, uplinks, workers: processors, max_workers: max_processors, .. } =
+            self.settings;
         let mut setup = vec![LocalizedText::new(
             format!(
                 "{guests} namespace guests with one NIC each on a switch whose uplink is a team \
@@ -165,7 +166,10 @@ impl Experiment for Vmq {
                 testbed.set_max_workers(max_processors)?;
             }
             load.set(&rig, &testbed, phase.sessions, self.settings.session_bps)?;
-            part.marks.push(Mark { at_s: started.elapsed().as_secs_f64(), description: phase.change_description() });
+            part.marks.push(Mark {
+                at_s: started.elapsed().as_secs_f64(),
+                description: phase.change_description(),
+            });
             let first = seconds.len();
             environment.poll_each_second(phase.seconds, || {
                 let now = testbed.nic_bytes()?;

@@ -12,7 +12,7 @@ use suimon_rig::{
     Daemon, Namespace, NamespaceGuest, Rig, Veth, make_static_group, run, wait_until,
 };
 
-use super::second::{SecondSample, WorkerLoad};
+use super::second_sample::{SecondSample, WorkerLoad};
 use super::settings::{Combination, Settings};
 
 /// Address of the host behind the physical switch that the team is connected to.
@@ -130,7 +130,10 @@ impl Testbed {
         }
         let testbed = Self { daemon, guests, _wires: wires, far: far_side };
         wait_until("guests with access to the outside", limit, || {
-            Ok(testbed.guests.iter().all(|guest| guest.namespace.ping(EXTERNAL_ADDRESS).unwrap_or(false)))
+            Ok(testbed
+                .guests
+                .iter()
+                .all(|guest| guest.namespace.ping(EXTERNAL_ADDRESS).unwrap_or(false)))
         })?;
         Ok(testbed)
     }

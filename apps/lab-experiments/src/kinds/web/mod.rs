@@ -16,7 +16,7 @@ use crate::loads::lan::{Lan, LanSpec};
 use crate::loads::lan_requirements;
 use crate::loads::vcpus::Vcpus;
 use crate::loads::vcpus::available_cpus;
-use crate::loads::web::{self, WebResult, WebClients, WebServer};
+use crate::loads::web::{self, WebClients, WebResult, WebServer};
 use crate::measure::measure;
 use crate::requirement::Requirement;
 use crate::sampling::{SECOND, Sampler};

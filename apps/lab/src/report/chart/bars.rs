@@ -40,7 +40,9 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         return None;
     }
     let reach = |statistics: &Statistics| {
-        statistics.confidence_interval.map_or(statistics.mean, |(_, high)| high.max(statistics.mean))
+        statistics
+            .confidence_interval
+            .map_or(statistics.mean, |(_, high)| high.max(statistics.mean))
     };
     let estimates = || bars.iter().flat_map(|(_, statistics)| statistics).flatten();
     let (highest, lowest) = (
@@ -60,7 +62,8 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         for (colour, estimate) in estimates.iter().enumerate() {
             let Some(estimate) = estimate else { continue };
             let (x, end) = (first + width * colour as f64, y.coordinate(estimate.mean));
-            let name = format!("{}: {} {unit}", case.description.en, format_number(estimate.mean, None));
+            let name =
+                format!("{}: {} {unit}", case.description.en, format_number(estimate.mean, None));
             canvas.bar(colour, x + 1.0, end.min(zero), width - 2.0, (end - zero).abs(), &name);
             if let Some((low, high)) = estimate.confidence_interval {
                 canvas.whisker(

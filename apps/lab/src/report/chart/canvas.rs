@@ -4,7 +4,7 @@ use suimon_lab_run::LocalizedText;
 
 use super::axis::Axis;
 use crate::number::format_number;
-use crate::report::page::{escape_html, bilingual_svg_text};
+use crate::report::page::{bilingual_svg_text, escape_html};
 
 /// Number of colours of series. The stylesheet of the page defines them as the classes `k0` to
 /// `k7`.
@@ -44,7 +44,12 @@ impl Canvas {
             let y = axis.coordinate(tick);
             self.body +=
                 &format!("<line class=grid x1={left:.1} x2={right:.1} y1={y:.1} y2={y:.1} />");
-            self.text(left - 6.0, y + 4.0, "end", &LocalizedText::untranslated(format_number(tick, None)));
+            self.text(
+                left - 6.0,
+                y + 4.0,
+                "end",
+                &LocalizedText::untranslated(format_number(tick, None)),
+            );
         }
         self.text(4.0, 11.0, "start", unit);
     }
@@ -69,8 +74,10 @@ impl Canvas {
     }
 
     pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, words: &LocalizedText) {
-        self.body +=
-            &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", bilingual_svg_text(words));
+        self.body += &format!(
+            "<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>",
+            bilingual_svg_text(words)
+        );
     }
 
     /// Draws a dashed vertical line at the coordinate `x`, with the number of a mark.

@@ -37,7 +37,9 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
     order.truncate(CURVES_MOST);
     let points_of = || curves.values().flatten();
     let highest = points_of()
-        .map(|(_, statistics)| statistics.confidence_interval.map_or(statistics.mean, |(_, high)| high))
+        .map(|(_, statistics)| {
+            statistics.confidence_interval.map_or(statistics.mean, |(_, high)| high)
+        })
         .fold(0.0, f64::max);
     let (first, last) = points_of()
         .fold((f64::INFINITY, 0.0_f64), |(first, last), (x, _)| (first.min(*x), last.max(*x)));

@@ -20,7 +20,11 @@ pub(super) fn render_frame(
     if legend.len() > 1 {
         html += "<ul class=legend>";
         for (colour, words) in legend {
-            html += &format!("<li><i class=k{}></i>{}</li>", colour % COLOUR_COUNT, bilingual_html(words));
+            html += &format!(
+                "<li><i class=k{}></i>{}</li>",
+                colour % COLOUR_COUNT,
+                bilingual_html(words)
+            );
         }
         html += "</ul>";
     }

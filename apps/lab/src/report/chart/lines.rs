@@ -30,7 +30,8 @@ pub(super) fn time_series(
     with_series
         .iter()
         .map(|(case, part, series)| {
-            let heading = if is_single { LocalizedText::default() } else { case.description.clone() };
+            let heading =
+                if is_single { LocalizedText::default() } else { case.description.clone() };
             repetition_chart(&heading, part, series, highest, is_stacked, width)
         })
         .collect()
@@ -64,7 +65,8 @@ fn repetition_chart(
         .map(|(time, _)| *time)
         .fold(0.0, f64::max);
     let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
-    let (x, y) = (Axis::linear_exact(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
+    let (x, y) =
+        (Axis::linear_exact(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
     let unit = series.first().map(|series| series.unit.clone()).unwrap_or_default();
     canvas.draw_y_axis(&y, &LocalizedText::untranslated(unit));
     canvas.draw_x_axis(&x, &x.ticks(8), &LocalizedText::new("seconds", "秒"));
@@ -100,7 +102,8 @@ fn repetition_chart(
         .enumerate()
         .map(|(index, series)| (index, LocalizedText::untranslated(series.name.clone())))
         .collect();
-    let marks: Vec<LocalizedText> = part.marks.iter().map(|mark| mark.description.clone()).collect();
+    let marks: Vec<LocalizedText> =
+        part.marks.iter().map(|mark| mark.description.clone()).collect();
     render_frame(heading, &canvas.finish(heading), &legend, &marks)
 }
 

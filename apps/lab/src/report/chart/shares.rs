@@ -21,7 +21,8 @@ pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
         let parts = measures.iter().map(|measure| mean(case, &measure.id)).collect();
         (&case.description, parts)
     });
-    let names: Vec<LocalizedText> = measures.iter().map(|measure| measure.description.clone()).collect();
+    let names: Vec<LocalizedText> =
+        measures.iter().map(|measure| measure.description.clone()).collect();
     let unit = measures.first().map(|measure| measure.unit.clone()).unwrap_or_default();
     stacked_bars(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
 }

@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 
 use suimon_nbd::{
     Chunk, ChunkKind, Export, ExportRange, ExtentState, Framing, GREETING, NbdCommand, NbdError,
-    NegotiatedParameters, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake, ServerStep,
-    StatusExtent, TlsMode,
+    NegotiatedParameters, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake,
+    ServerStep, StatusExtent, TlsMode,
 };
 use tempfile::TempDir;
 
@@ -272,7 +272,8 @@ impl Shared {
             NbdCommand::Read { range, dont_fragment } => {
                 let mut reply = Vec::new();
                 let extents = disk.extents(range.offset);
-                for chunk in transmission.split_read_reply(reply_to, range, dont_fragment, extents) {
+                for chunk in transmission.split_read_reply(reply_to, range, dont_fragment, extents)
+                {
                     observed.holes_sent += usize::from(chunk.kind() == ChunkKind::Hole);
                     put_chunk(&mut reply, &chunk, &disk.bytes);
                 }
@@ -280,8 +281,9 @@ impl Shared {
             }
             NbdCommand::BlockStatus { range, first_only } => {
                 let mut out = vec![0; 64 * 1024];
-                let mut reply =
-                    transmission.begin_block_status_reply(reply_to, range, first_only, &mut out).unwrap();
+                let mut reply = transmission
+                    .begin_block_status_reply(reply_to, range, first_only, &mut out)
+                    .unwrap();
                 for extent in disk.extents(range.offset) {
                     if !reply.push(extent) {
                         break;
@@ -295,8 +297,11 @@ impl Shared {
             NbdCommand::Trim { range, .. } => disk.zero(range, false),
             NbdCommand::WriteZeroes { fails_if_slow: true, no_hole: true, .. } => {
                 let mut out = vec![0; REPLY_BYTES_MAX];
-                let used =
-                    reply_to.encode_error(NbdError::Notsup, "zeroes take as long as data", &mut out);
+                let used = reply_to.encode_error(
+                    NbdError::Notsup,
+                    "zeroes take as long as data",
+                    &mut out,
+                );
                 out.truncate(used.unwrap());
                 return out;
             }

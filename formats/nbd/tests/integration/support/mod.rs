@@ -1,8 +1,8 @@
 //! Exports, client connections and results of handshakes for tests.
 
 use suimon_nbd::{
-    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, HandshakeError, NegotiatedParameters,
-    RequestParser, ServerHandshake, ServerProgress, ServerStep, TlsMode,
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, HandshakeError,
+    NegotiatedParameters, RequestParser, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
 
 use crate::nbd_client::{OptionReply, option_replies};

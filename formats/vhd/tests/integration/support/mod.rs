@@ -33,7 +33,13 @@ pub(crate) fn parent() -> Parent {
 }
 
 pub(crate) fn new_vhd(disk: CreateParameters, size: u64) -> NewVhd {
-    NewVhd { disk, size, size_encoding: SizeEncoding::Exact, unique_id: [9; 16], created_s_since_2000: 1000 }
+    NewVhd {
+        disk,
+        size,
+        size_encoding: SizeEncoding::Exact,
+        unique_id: [9; 16],
+        created_s_since_2000: 1000,
+    }
 }
 
 pub(crate) fn dynamic(block_size: u32, size: u64) -> MemoryFile {

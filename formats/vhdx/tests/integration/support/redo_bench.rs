@@ -132,7 +132,8 @@ impl<'a, F: Format> Process<'a, F> {
         self.with_disk(|disk| disk.flush().unwrap());
         let ops = self.file.log();
         for started in written..=ops.len() {
-            let bytes = Crash { before: &self.before, changes: &ops, started_count: started }.content_after(&[], &[]);
+            let bytes = Crash { before: &self.before, changes: &ops, started_count: started }
+                .content_after(&[], &[]);
             check(self.format, &bytes, &redo, &self.expected);
         }
         self.recorded.clear();
@@ -195,7 +196,8 @@ fn check<F: Format>(format: &F, bytes: &FileContent, redo: &RedoChanges, expecte
     assert!(actual == expected, "an answered write is lost");
     let ops = file.log();
     for started in 0..=ops.len() {
-        let bytes = Crash { before: bytes, changes: &ops, started_count: started }.content_after(&[], &[]);
+        let bytes =
+            Crash { before: bytes, changes: &ops, started_count: started }.content_after(&[], &[]);
         let file = MemoryFile::new(bytes);
         let (_, actual) = content(format, format.reopen(&file, redo), &file);
         assert!(actual == expected, "lost by a kill after {started} changes");

@@ -5,9 +5,9 @@ use suimon_contract::{ClusterConfig, Name};
 use suimon_storage_qos as local;
 
 use super::{Driver, Link};
-use crate::cluster::covered::Minimums;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
+use crate::cluster::minimums::Minimums;
 use crate::cluster::records::{
     load_durable_state, load_minimums_in_effect, remove_other_clusters, save_minimums_in_effect,
 };

@@ -36,16 +36,16 @@ impl Driver {
             let shared = Arc::clone(&self.shared);
             let (name, path) = (name.clone(), spec.path.clone());
             let write = move || {
-                let result = shared
-                    .disks
-                    .query_store(&path, move |files| heartbeat::exchange_heartbeats(files, &own_heartbeat));
+                let result = shared.disks.query_store(&path, move |files| {
+                    heartbeat::exchange_heartbeats(files, &own_heartbeat)
+                });
                 let heartbeats = result.map_err(|error| error.to_string());
                 let heartbeats =
                     heartbeats.and_then(|heartbeats| heartbeats.map_err(|error| error.to_string()));
-                shared
-                    .cluster
-                    .inbox
-                    .push_result_any_session(TaskResult::HeartbeatWritten { store: name, heartbeats });
+                shared.cluster.inbox.push_result_any_session(TaskResult::HeartbeatWritten {
+                    store: name,
+                    heartbeats,
+                });
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
                 tracing::warn!(%error, "cannot write the heartbeat to a store");
@@ -67,7 +67,8 @@ impl Driver {
             return;
         };
         let Some(store) = self.stores.get_mut(name) else { return };
-        (store.is_heartbeat_write_running, store.next_heartbeat_at) = (false, now + HEARTBEAT_INTERVAL);
+        (store.is_heartbeat_write_running, store.next_heartbeat_at) =
+            (false, now + HEARTBEAT_INTERVAL);
         match heartbeats {
             Ok(heartbeats) => store.heartbeats.handle(now, heartbeats),
             Err(error) => {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use suimon_cluster_qos::{AllocatorEvent, REPORTED_DISKS_MAX, NodeGrant, Term};
+use suimon_cluster_qos::{AllocatorEvent, NodeGrant, REPORTED_DISKS_MAX, Term};
 use suimon_contract::{EventKind, Name};
 use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
 
 use super::{Driver, ELECT, Link, RETRY};
+use crate::cluster::encoding::decode_entry;
 use crate::cluster::inbox::{KeyState, Messages};
 use crate::cluster::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, parse_grant_key,
@@ -15,7 +16,6 @@ use crate::cluster::keys::{
 };
 use crate::cluster::messages::{MemberKeys, Task, TaskResult};
 use crate::cluster::shared_store::SharedStore;
-use crate::cluster::values::decode_entry;
 use crate::events::EventDraft;
 
 /// Maximum number of members of a cluster that a node knows. Members beyond, until another member
@@ -79,8 +79,11 @@ impl Driver {
                     .get_mut(&name)
                     .filter(|shared_store| shared_store.leader_term() == Some(term));
                 let Some(store) = store else { return };
-                let event =
-                    if is_written { AllocatorEvent::GrantsWritten } else { AllocatorEvent::WriteFailed };
+                let event = if is_written {
+                    AllocatorEvent::GrantsWritten
+                } else {
+                    AllocatorEvent::WriteFailed
+                };
                 store.handle_allocator_event(now, event);
                 if !is_written {
                     store.next_election_at = now + ELECT;
@@ -228,8 +231,8 @@ impl Driver {
         let is_member = self.members.values().any(|member| member.id == node);
         let node_report =
             decode_entry::<NodeReport>(entry).filter(|node_report| node_report.report.node == node);
-        let store =
-            named(&mut self.stores, name).filter(|shared_store| shared_store.leader_term().is_some());
+        let store = named(&mut self.stores, name)
+            .filter(|shared_store| shared_store.leader_term().is_some());
         let (Some(node_report), Some(store), true) = (node_report, store, is_member) else {
             return;
         };

@@ -75,8 +75,11 @@ impl Driver {
     pub(super) fn handle_withdrawn(&mut self, name: &Name, is_withdrawn: bool) {
         if let Some(store) = self.stores.get_mut(name) {
             if store.release == ReleasePhase::RemovingRecords {
-                store.release =
-                    if is_withdrawn { ReleasePhase::RecordsRemoved } else { ReleasePhase::ReturningReservation };
+                store.release = if is_withdrawn {
+                    ReleasePhase::RecordsRemoved
+                } else {
+                    ReleasePhase::ReturningReservation
+                };
             }
             return;
         }

@@ -8,11 +8,11 @@ use suimon_contract::{EventKind, Name};
 use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
-use crate::cluster::covered;
 use crate::cluster::events::record_not_saved_event;
 use crate::cluster::identity::{self, IdentityMismatch, StoreRecordAccess};
 use crate::cluster::keys::STORES;
 use crate::cluster::messages::TaskResult;
+use crate::cluster::minimums;
 use crate::cluster::records::save_minimums_in_effect;
 use crate::cluster::releasing::ReleasePhase;
 use crate::cluster::{cluster_prefix, shared_stores};
@@ -33,8 +33,8 @@ impl Driver {
             let sample_context = (disks, &desired.config, &keys);
             let reported = store.load_samples.sample(now, sample_context, (name, store.id), &views);
             store.names = reported.names;
-            let minimums = covered::minimums(&desired.config, name);
-            let now_covered = covered::minimums_in_effect(
+            let minimums = minimums::minimums(&desired.config, name);
+            let now_covered = minimums::minimums_in_effect(
                 &minimums,
                 store.minimums_max_iops(),
                 &store.minimums_in_effect,

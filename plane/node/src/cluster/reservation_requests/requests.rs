@@ -6,7 +6,7 @@ use std::time::Duration;
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 
 use super::{ReservationRequest, ReservationResponse};
-use crate::cluster::covered::minimums;
+use crate::cluster::minimums::minimums;
 use crate::cluster::shared_stores;
 use crate::cluster::status::Reachability;
 use crate::shared::Shared;

@@ -12,7 +12,10 @@ fn durable_state(reserved_iops: u64) -> DurableState {
 }
 
 fn cap(reserved_iops: u64) -> StoreAction {
-    StoreAction::ApplyLimits(TimedRateLimit { reserved_iops, ..TimedRateLimit::default() }, Vec::new())
+    StoreAction::ApplyLimits(
+        TimedRateLimit { reserved_iops, ..TimedRateLimit::default() },
+        Vec::new(),
+    )
 }
 
 fn store() -> SharedStore {

@@ -10,8 +10,8 @@ use suimon_ports::ClusterEntry;
 use super::{
     PublishedClusterStatus, Reachability, Reported, StoreSnapshot, displayed, milliseconds,
 };
+use crate::cluster::encoding::decode_entry;
 use crate::cluster::keys::{GRANTS, REPORTS, parse_grant_key, parse_report_key};
-use crate::cluster::values::decode_entry;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::disks::capacity;
 use crate::errors::no_cluster;
@@ -71,8 +71,9 @@ impl Shared {
     ) -> StoreShown {
         let store_grants = grants.iter().filter_map(|(key, entry)| {
             let (node, grant_store) = parse_grant_key(key)?;
-            let grant =
-                (grant_store == store.name.as_str()).then(|| decode_entry::<NodeGrant>(entry)).flatten()?;
+            let grant = (grant_store == store.name.as_str())
+                .then(|| decode_entry::<NodeGrant>(entry))
+                .flatten()?;
             Some((node, grant))
         });
         let store_grants: Vec<(NodeId, NodeGrant)> = store_grants.collect();
@@ -139,7 +140,8 @@ impl Shared {
     /// Fails if no cluster is configured, or it does not respond.
     pub(crate) fn cluster_disks(&self) -> Result<Vec<ClusterDisk>, ApiError> {
         let desired = self.desired();
-        let refusal = |text: &str| ApiError::new(ErrorCode::HostError, text).with_resource("cluster");
+        let refusal =
+            |text: &str| ApiError::new(ErrorCode::HostError, text).with_resource("cluster");
         let Some(cluster) = &desired.config.cluster else {
             return Err(no_cluster());
         };

@@ -131,7 +131,11 @@ fn a_fallback_rate_is_in_effect_if_it_fits_and_is_shown() {
     assert_eq!(cap_of(&first).fallback_iops, None);
     first.apply_ok(&host(&with_fallback(4000)));
     wait_until("the fallback rate is 4000 IOPS", || cap_of(&first).fallback_iops == Some(4000));
-    assert!(cap_of(&first).time_to_fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", cap_of(&first));
+    assert!(
+        cap_of(&first).time_to_fallback_ms.is_some_and(|ms| ms <= 30_000),
+        "{:?}",
+        cap_of(&first)
+    );
     let later_cap = cap(&first).next_iops_from.unwrap();
     assert_eq!(cap(&first).iops_at(later_cap.1), 4000);
     // A fallback rate that does not fit is not put into effect.
@@ -176,9 +180,9 @@ fn heartbeats_on_the_store_show_nodes_of_this_and_of_another_cluster() {
     wait_until("the number of heartbeat files is 2", || beats().len() == 2);
     let heartbeats = || first.node.cluster().stores[0].heartbeats.clone();
     let is_shown = || {
-        heartbeats()
-            .first()
-            .is_some_and(|heartbeat| heartbeat.is_from_other_cluster && heartbeat.node == name("x1"))
+        heartbeats().first().is_some_and(|heartbeat| {
+            heartbeat.is_from_other_cluster && heartbeat.node == name("x1")
+        })
     };
     let timeout = std::time::Duration::from_secs(90);
     let start = std::time::Instant::now();

@@ -10,7 +10,7 @@ use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
 use super::{CREATED_IMAGES, CreatedImage, FileComparison, WrittenState, remove_if_same};
 use crate::control::Controller;
 use crate::disks::Disks;
-use crate::disks::file_work::ImageTask;
+use crate::disks::image_task::ImageTask;
 use crate::disks::opening::store_file_error;
 use crate::disks::required::{RequiredDisk, RequiredDisks};
 use crate::state::{StoreChange, path_key};

@@ -52,7 +52,9 @@ impl Controller {
         let state = entry.lock();
         let device = state.open.as_ref().and_then(|open| open.device.as_ref());
         if let Some(device) = device {
-            device.resize(shape.size_bytes).map_err(|error| disk_device_error(entry, "vhost_user", &error))?;
+            device
+                .resize(shape.size_bytes)
+                .map_err(|error| disk_device_error(entry, "vhost_user", &error))?;
         }
         drop(state);
         self.export_nbd(entry, required, shape)

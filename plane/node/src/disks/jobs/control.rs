@@ -11,11 +11,11 @@ use super::{Ended, RunningJob};
 use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::entry::{CurrentJob, DiskEntry};
+use crate::disks::job_record::JobRecord;
 use crate::disks::job_thread::{CompletedJob, JobFailure, JobState, run};
 use crate::disks::notices::disk_failed_event;
 use crate::disks::opening::OpenError;
 use crate::disks::store_threads::{OPTIONAL_RESULT_TIMEOUT, STORE_TIMEOUT};
-use crate::disks::unfinished::JobRecord;
 use crate::disks::work::DiskFileJob;
 use crate::events::EventDraft;
 use crate::operations::OperationHandle;
@@ -85,11 +85,16 @@ impl Controller {
             if let Some(spec) = open {
                 work.close_images(spec);
             }
-            let job_result =
-                run((&verb, checkpoint.as_ref()), &work, &operation, &of_job.is_stopping, |checkpoint| {
+            let job_result = run(
+                (&verb, checkpoint.as_ref()),
+                &work,
+                &operation,
+                &of_job.is_stopping,
+                |checkpoint| {
                     of_job.set_checkpoint(checkpoint);
                     let _ = control.try_send(Command::Wake);
-                });
+                },
+            );
             report_end(&result, &control, Ended { operation, result: job_result });
         });
         match thread {

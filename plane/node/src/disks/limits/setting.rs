@@ -25,7 +25,8 @@ impl Disks {
             let published = published_stores.entry(id).or_default();
             let required = required(self, config, store, &measured);
             let failed = |text: String| {
-                ApiError::new(ErrorCode::HostError, text).with_resource(format!("store/{}", store.name))
+                ApiError::new(ErrorCode::HostError, text)
+                    .with_resource(format!("store/{}", store.name))
             };
             if published.spec != required.spec {
                 let spec = store_spec(store);

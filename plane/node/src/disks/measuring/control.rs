@@ -12,18 +12,18 @@ use suimon_contract::{
 };
 use suimon_ports::ArmResult;
 use suimon_quantity::Time;
-use suimon_storage::measure::{MeasureError, MeasurePlan, MeasurementResult, Measurement};
+use suimon_storage::measure::{MeasureError, MeasurePlan, Measurement, MeasurementResult};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
 use super::{Ended, RunningMeasurement, StoreInMeasurement};
 use crate::control::Controller;
 use crate::disks::Disks;
-use crate::disks::capability::MeasuredStore;
 use crate::disks::entry::{CurrentJob, DiskEntry};
 use crate::disks::limits::store_spec;
-use crate::disks::measured_words::{measure_error, report_lines, to_measurement};
+use crate::disks::measured_capacity::MeasuredStore;
+use crate::disks::measurement_texts::{measure_error, report_lines, to_measurement};
 use crate::disks::records::save_measurement;
-use crate::disks::store_threads::{StoreOperationError, STORE_TIMEOUT};
+use crate::disks::store_threads::{STORE_TIMEOUT, StoreOperationError};
 use crate::disks::work::{DiskUsers, check_idle, unknown_clients_error};
 use crate::errors::not_found;
 use crate::events::EventDraft;
@@ -54,9 +54,13 @@ impl Shared {
                 "must be a whole number from 1 to {MEASURE_SECONDS_MAX}, not {}",
                 request.seconds
             );
-            return Err(about_store(ApiError::new(ErrorCode::InvalidValue, text).with_field("seconds")));
+            return Err(about_store(
+                ApiError::new(ErrorCode::InvalidValue, text).with_field("seconds"),
+            ));
         }
-        if let Some(StoreInMeasurement { operation_id: operation, .. }) = self.disks.in_measurement().get(name) {
+        if let Some(StoreInMeasurement { operation_id: operation, .. }) =
+            self.disks.in_measurement().get(name)
+        {
             let text = format!(
                 "operation {operation} already measures the store; wait until it has ended, or \
                  cancel it with `suimon operation cancel {operation}`"
@@ -172,15 +176,23 @@ impl Controller {
         let name = store.name.clone();
         let failed = |error: MeasureError| measure_error(&name, &error);
         let disks = &self.shared.disks;
-        let io = disks.dependencies.file_io.open().map_err(|error| failed(MeasureError::IoUring(error)))?;
+        let io = disks
+            .dependencies
+            .file_io
+            .open()
+            .map_err(|error| failed(MeasureError::IoUring(error)))?;
         let random = u128::from_le_bytes((disks.dependencies.random)());
         let seed = u64::try_from(random >> 64).unwrap_or_default();
-        let plan =
-            MeasurePlan { spec: store_spec(store), pattern_duration: Duration::from_secs(seconds), seed };
+        let plan = MeasurePlan {
+            spec: store_spec(store),
+            pattern_duration: Duration::from_secs(seconds),
+            seed,
+        };
         let (stores, path) = (disks.stores.clone(), store.path.clone());
         let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
         let started = disks.threads.run(&store.path, STORE_TIMEOUT, begin, drop);
-        let unanswered = |error: StoreOperationError<_>| error.abandon().with_resource(format!("store/{name}"));
+        let unanswered =
+            |error: StoreOperationError<_>| error.abandon().with_resource(format!("store/{name}"));
         started.map_err(unanswered)?.map_err(failed)
     }
 
@@ -350,7 +362,11 @@ fn run(
             return Ok(measurement.result().clone());
         }
         if last_progress.as_ref() != Some(&progress) {
-            operation.report_progress(progress.stages_done, progress.stages_total, &progress.stage_description);
+            operation.report_progress(
+                progress.stages_done,
+                progress.stages_total,
+                &progress.stage_description,
+            );
             last_progress = Some(progress);
         }
         if measurement.arm() == ArmResult::Armed {

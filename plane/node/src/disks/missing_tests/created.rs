@@ -60,7 +60,8 @@ fn wait_for_no_record(harness: &Harness) {
 fn a_failed_image_is_in_no_disk_until_it_is_removed() {
     let harness = with_queued_removal(REFUSED);
     let disks = &harness.node.shared().disks;
-    let is_unsettled = || disks.stores.reserved_files.contains(DISK_STORE.as_ref(), &file("boot.raw"));
+    let is_unsettled =
+        || disks.stores.reserved_files.contains(DISK_STORE.as_ref(), &file("boot.raw"));
     assert!(is_unsettled());
     assert_eq!(harness.store.keys(CREATED), ["/srv/fast/boot.raw"]);
     harness.disks.store(DISK_STORE).set_stalled(false);

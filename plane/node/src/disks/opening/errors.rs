@@ -16,9 +16,9 @@ pub(crate) enum OpenError {
 pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     let code = match error.fault.as_ref() {
         DiskFault::Store(fault) => fault_code(fault),
-        DiskFault::InvalidPlan { .. } | DiskFault::PlanMismatch { .. } | DiskFault::BackupMismatch { .. } => {
-            ErrorCode::InvalidValue
-        }
+        DiskFault::InvalidPlan { .. }
+        | DiskFault::PlanMismatch { .. }
+        | DiskFault::BackupMismatch { .. } => ErrorCode::InvalidValue,
         _ => ErrorCode::HostError,
     };
     ApiError::new(code, error.to_string()).with_resource(label)
@@ -26,7 +26,9 @@ pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
 
 /// Converts an error about the store of the object `label`.
 pub(crate) fn store_file_error(label: &str, error: &StoreFileError) -> ApiError {
-    ApiError::new(fault_code(&error.fault), error.to_string()).with_resource(label).with_field("store")
+    ApiError::new(fault_code(&error.fault), error.to_string())
+        .with_resource(label)
+        .with_field("store")
 }
 
 pub(in crate::disks) const fn fault_code(fault: &StoreFault) -> ErrorCode {

@@ -42,7 +42,8 @@ impl Disks {
     /// Checks that neither a VM nor an NBD client uses the disk.
     fn check_unused(&self, entry: &DiskEntry, work: &DiskFileJob) -> Result<(), ApiError> {
         let verb = work.verb();
-        let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).with_resource(entry.label()));
+        let in_use =
+            |text: String| Err(ApiError::new(ErrorCode::InUse, text).with_resource(entry.label()));
         let DiskUsers { has_vm, client_count: clients } = self.disk_users(entry);
         if has_vm {
             return in_use(format!(
@@ -68,7 +69,11 @@ impl Disks {
 
     /// Returns true if the worker of a disk does not respond. A worker that has not responded since
     /// the disk was opened has no view of the disk.
-    pub(in crate::disks) fn is_worker_unresponsive(&self, disk: DiskId, view: Option<&DiskView>) -> bool {
+    pub(in crate::disks) fn is_worker_unresponsive(
+        &self,
+        disk: DiskId,
+        view: Option<&DiskView>,
+    ) -> bool {
         view.map_or_else(|| self.is_in_service(disk), |view| !view.is_current)
     }
 

@@ -247,7 +247,12 @@ pub(super) fn assert_open(harness: &Harness) {
 
 pub(super) fn request(to: &str) -> MigrateVmRequest {
     // Files of handed-over disks are kept despite `with_files`.
-    MigrateVmRequest { destination: name(to), downtime_ms: 300, bandwidth_max_bytes_per_s: None, deletes_source_files: true }
+    MigrateVmRequest {
+        destination: name(to),
+        downtime_ms: 300,
+        bandwidth_max_bytes_per_s: None,
+        deletes_source_files: true,
+    }
 }
 
 pub(super) fn failure(is_refused: bool) -> PeerError {

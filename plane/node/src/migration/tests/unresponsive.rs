@@ -7,7 +7,7 @@ use suimon_ports::{StateStore, VmErrorKind, VmRunState};
 
 use super::{NODES, Pair, failure, wait_one_event};
 use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
-use crate::vms::{DirectKillResult, Message, KILL_NOT_PERMITTED};
+use crate::vms::{DirectKillResult, KILL_NOT_PERMITTED, Message};
 use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";

@@ -91,7 +91,8 @@ fn the_response_to_a_request_that_cannot_be_read_is_short() {
         (ErrorCode::InvalidValue, "a value that"),
         (ErrorCode::Malformed, "not JSON"),
     ] {
-        let error = ApiError::new(code, format!("the body cannot be read: {long}")).with_field(&long);
+        let error =
+            ApiError::new(code, format!("the body cannot be read: {long}")).with_field(&long);
         for body in [body.as_str(), "["] {
             let error = pair.there.node.unreadable_migration_error(body.as_bytes(), error.clone());
             assert_eq!((error.code, &error.field), (code, &None));

@@ -48,7 +48,11 @@ impl Shared {
     }
 
     /// Applies the power plan; restores previous settings if `power` is `None`. Returns the events.
-    fn settle_power(&self, power: Option<&PowerConfig>, assert: &OverwritePolicy) -> Vec<EventDraft> {
+    fn settle_power(
+        &self,
+        power: Option<&PowerConfig>,
+        assert: &OverwritePolicy,
+    ) -> Vec<EventDraft> {
         let mut inner = self.power.lock();
         let spec = power.map(power_spec);
         let apply_result = inner.settings_writer.apply(spec.as_ref(), assert);

@@ -63,6 +63,8 @@ fn status(config: &NodeConfig, answer: Answer) -> NodeStatus {
             version: Some(host.version),
             drain: host.drain,
         },
-        Err(condition) => NodeStatus { config, condition, host_name: None, version: None, drain: None },
+        Err(condition) => {
+            NodeStatus { config, condition, host_name: None, version: None, drain: None }
+        }
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDeviceFactory, DiskExports, NbdListener,
-    DiskObserver, DiskQueueHost, NbdClient, NbdLevelUsage, NbdLimits, NbdServerSpec, NbdUsage,
-    VhostUserDiskSpec, VhostUserDiskStatus,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDeviceFactory, DiskExports,
+    DiskObserver, DiskQueueHost, NbdClient, NbdLevelUsage, NbdLimits, NbdListener, NbdServerSpec,
+    NbdUsage, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
 

@@ -60,7 +60,11 @@ impl FakeDisks {
         world.stalls = stalls;
         let waited = STALLED_AFTER;
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
-        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskStall { disk, is_beginning: stalls, stalled_for: waited });
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskStall {
+            disk,
+            is_beginning: stalls,
+            stalled_for: waited,
+        });
         world.notices.extend(notices);
     }
 

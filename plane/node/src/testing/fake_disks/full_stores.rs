@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use suimon_quantity::DiskId;
 use suimon_storage::PlaneNotice;
-use suimon_storage_engine::{SpaceChange, FullStorePolicy, FullStoreView};
+use suimon_storage_engine::{FullStorePolicy, FullStoreView, SpaceChange};
 
 use super::FakeDisks;
 
@@ -17,14 +17,21 @@ impl FakeDisks {
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
         world.full = queued
             .map(|queued| {
-                disks.iter().map(|disk| (*disk, FullStoreView { queued, full_for: lasts })).collect()
+                disks
+                    .iter()
+                    .map(|disk| (*disk, FullStoreView { queued, full_for: lasts }))
+                    .collect()
             })
             .unwrap_or_default();
         let (change, lasted) = match queued {
             Some(_) => (SpaceChange::Full, Duration::ZERO),
             None => (SpaceChange::HasSpace, lasts),
         };
-        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskSpaceChange { disk, change, full_for: lasted });
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskSpaceChange {
+            disk,
+            change,
+            full_for: lasted,
+        });
         world.notices.extend(notices);
     }
 
@@ -33,7 +40,11 @@ impl FakeDisks {
         let mut world = self.lock();
         let (change, lasted) = (SpaceChange::NoLongerObserved, Duration::from_secs(10));
         let disks: Vec<DiskId> = std::mem::take(&mut world.full).into_keys().collect();
-        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskSpaceChange { disk, change, full_for: lasted });
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskSpaceChange {
+            disk,
+            change,
+            full_for: lasted,
+        });
         world.notices.extend(notices);
     }
 

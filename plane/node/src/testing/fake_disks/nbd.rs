@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use suimon_ports::{
-    DeviceError, NbdListener, ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdNotice,
+    DeviceError, ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdListener, NbdNotice,
     NbdServerSpec,
 };
 
@@ -37,7 +37,8 @@ impl FakeDisks {
     /// Returns the limits of the host and of each peer on connections, and those of an export.
     pub(crate) fn nbd_limits(&self, export: &str) -> (NbdLimits, NbdLimits, Option<NbdLimits>) {
         let world = self.lock();
-        let (host, peer) = world.nbd_limits.unwrap_or((NbdLimits::HOST_DEFAULT, NbdLimits::PEER_DEFAULT));
+        let (host, peer) =
+            world.nbd_limits.unwrap_or((NbdLimits::HOST_DEFAULT, NbdLimits::PEER_DEFAULT));
         (host, peer, world.export_limits.get(export).copied())
     }
 

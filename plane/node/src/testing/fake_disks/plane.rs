@@ -5,10 +5,10 @@ use std::sync::Arc;
 use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
-use suimon_storage::{DiskView, ResumeDiskError, AddDiskError, PlaneError, PlaneNotice, StoreView};
+use suimon_storage::{AddDiskError, DiskView, PlaneError, PlaneNotice, ResumeDiskError, StoreView};
 use suimon_storage_engine::{DirtyMap, DiskIoCounters, FullStorePolicy, STALLED_AFTER};
 use suimon_storage_qos::{
-    AdmissionError, MinimumsCheck, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
+    AdmissionError, Capacity, MeasuredLatency, MinimumsCheck, PolicyId, PolicyShare, Proposal,
     Store, StoreSpec,
 };
 

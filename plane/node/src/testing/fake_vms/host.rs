@@ -93,8 +93,7 @@ impl VmHost for FakeVms {
         self.stall(&identity.name);
         let mut world = self.world();
         let guest = world.running.get_mut(&identity.name);
-        let guest =
-            guest.filter(|guest| guest.process == identity.pid).ok_or_else(not_running)?;
+        let guest = guest.filter(|guest| guest.process == identity.pid).ok_or_else(not_running)?;
         guest.observer = Some(observer);
         drop(world);
         Ok(self.handle(&identity.name))
@@ -103,9 +102,8 @@ impl VmHost for FakeVms {
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
         self.check("kill")?;
         let mut world = self.world();
-        let is_it = |guest: &Guest| {
-            guest.process == identity.pid && guest.spec.folder == identity.folder
-        };
+        let is_it =
+            |guest: &Guest| guest.process == identity.pid && guest.spec.folder == identity.folder;
         if !world.running.get(&identity.name).is_some_and(is_it) {
             return Err(not_running());
         }

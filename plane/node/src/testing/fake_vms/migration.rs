@@ -15,7 +15,8 @@ impl FakeVms {
     /// without a notice.
     pub(crate) fn stop_for_switchover(&self, name: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
-            (guest.sent, guest.state) = (MigrationTransferPhase::WaitingForFinish, VmRunState::Paused);
+            (guest.sent, guest.state) =
+                (MigrationTransferPhase::WaitingForFinish, VmRunState::Paused);
         }
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestInfo, MigrationTransferPhase, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus,
-    NicStandbyState, Vm, VmAccelerator, VmCommand, VmDevice, VmError, VmErrorKind, VmHardware, VmIdentity,
-    VmNotice, VmRunState,
+    GuestInfo, MigrationSpec, MigrationStatus, MigrationTransferPhase, NicStandbyState,
+    PluggedDevice, RunningVmStatus, Vm, VmAccelerator, VmCommand, VmDevice, VmError, VmErrorKind,
+    VmHardware, VmIdentity, VmNotice, VmRunState,
 };
 
 use super::{FakeVms, identity, not_running};
@@ -98,7 +98,8 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::CancelMigration => {
-                guest.sent = MigrationTransferPhase::Failed("the migration was cancelled".to_owned());
+                guest.sent =
+                    MigrationTransferPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
                 let goes_on = guest.state == VmRunState::Paused
                     && !guest.was_paused

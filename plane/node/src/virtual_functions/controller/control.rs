@@ -11,8 +11,8 @@ use suimon_quantity::PciAddress;
 
 use super::FdbState;
 use crate::control::Controller;
-use crate::virtual_functions::place::settings_for_nic;
 use crate::virtual_functions::query::{HostQuery, eligible_nics};
+use crate::virtual_functions::vf_address::settings_for_nic;
 use crate::virtual_functions::{VfAddress, VfReport, texts};
 use crate::vms::VfOrder;
 
@@ -33,8 +33,10 @@ impl Controller {
         let is_needed = config.switches.iter().any(|switch| switch.iov_enabled)
             || !self.vf_controller.reported_nics.is_empty()
             || !self.vf_controller.led.is_empty();
-        let is_due =
-            self.vf_controller.looked_at.is_none_or(|polled_at| polled_at.elapsed() >= ADAPTER_POLL_INTERVAL);
+        let is_due = self
+            .vf_controller
+            .looked_at
+            .is_none_or(|polled_at| polled_at.elapsed() >= ADAPTER_POLL_INTERVAL);
         if is_needed && (is_due || has_news) {
             self.look_at_vfs(config);
             self.vf_controller.looked_at = Some(Instant::now());
@@ -54,11 +56,17 @@ impl Controller {
     fn handle_vf_report(&mut self, config: &HostConfig, report: VfReport) {
         match report {
             VfReport::Ready { nic, vf } => {
-                let (nic, vf) = (self.vf_controller.assign_nic_number(&nic), self.vf_controller.assign_vf_id(&vf));
+                let (nic, vf) = (
+                    self.vf_controller.assign_nic_number(&nic),
+                    self.vf_controller.assign_vf_id(&vf),
+                );
                 self.notify_policy(&FailoverEvent::VfPathReady { nic, vf });
             }
             VfReport::Failed { nic, vf, reason } => {
-                let (id, vf) = (self.vf_controller.assign_nic_number(&nic), self.vf_controller.assign_vf_id(&vf));
+                let (id, vf) = (
+                    self.vf_controller.assign_nic_number(&nic),
+                    self.vf_controller.assign_vf_id(&vf),
+                );
                 self.vf_controller.failures.insert(nic, reason);
                 self.notify_policy(&FailoverEvent::VfPathFailed { nic: id, vf });
             }
@@ -159,8 +167,10 @@ impl Controller {
         let takers = eligible_nics(&self.shared, config);
         let mut nic_requests = BTreeMap::new();
         for nic in config.nics.iter().filter(|nic| takers.contains(&nic.name)) {
-            let adapters =
-                query.adapter_by_switch.get(&nic.switch).map(|adapter| self.vf_controller.adapter(*adapter));
+            let adapters = query
+                .adapter_by_switch
+                .get(&nic.switch)
+                .map(|adapter| self.vf_controller.adapter(*adapter));
             nic_requests.insert(nic.name.clone(), (nic.iov_weight, Vec::from_iter(adapters)));
         }
         let before = std::mem::replace(&mut self.vf_controller.reported_nics, nic_requests.clone());
@@ -214,8 +224,13 @@ impl Controller {
         let mut nics_elsewhere = self.shared.vf_assignments.nics_on_vfs();
         nics_elsewhere.extend(self.shared.nics_on_other_nodes(config));
         let required = query.nic_addresses(config, |nic| nics_elsewhere.contains(&nic.name));
-        let removed: Vec<_> =
-            self.vf_controller.led.keys().filter(|entry| !required.contains_key(entry)).copied().collect();
+        let removed: Vec<_> = self
+            .vf_controller
+            .led
+            .keys()
+            .filter(|entry| !required.contains_key(entry))
+            .copied()
+            .collect();
         for entry in removed {
             if self.vf_controller.led.remove(&entry) != Some(FdbState::Away) {
                 self.remove_fdb(entry);
@@ -250,7 +265,8 @@ impl Controller {
     }
 
     fn remove_fdb(&self, (adapter, mac): (PciAddress, MacAddr)) -> FdbState {
-        if let Err(error) = self.shared.sriov.host.set_embedded_switch_address(adapter, mac, false) {
+        if let Err(error) = self.shared.sriov.host.set_embedded_switch_address(adapter, mac, false)
+        {
             tracing::debug!(%adapter, %error, "cannot remove an obsolete address from an adapter");
         }
         FdbState::Away
@@ -265,7 +281,9 @@ impl Controller {
                     self.take_vf(config, name, vf, reason);
                 }
                 FailoverAction::UseVf { vf, .. } => {
-                    let Some(address) = self.vf_controller.reported_vfs.get(&vf).cloned() else { continue };
+                    let Some(address) = self.vf_controller.reported_vfs.get(&vf).cloned() else {
+                        continue;
+                    };
                     self.vf_controller.failures.remove(&name);
                     let mut view = self.shared.vf_assignments.view();
                     view.reasons.remove(&name);
@@ -286,8 +304,12 @@ impl Controller {
                 }
                 FailoverAction::ReportNoVf { reason, .. } => {
                     let reason = reason.to_string();
-                    let before =
-                        self.shared.vf_assignments.view().reasons.insert(name.clone(), reason.clone());
+                    let before = self
+                        .shared
+                        .vf_assignments
+                        .view()
+                        .reasons
+                        .insert(name.clone(), reason.clone());
                     if before.as_ref() != Some(&reason) {
                         self.drafts.push(texts::nic_without_vf_event(&name, &reason));
                     }
@@ -304,7 +326,11 @@ impl Controller {
             Some(entry) => entry.order_vf(VfOrder::Plug { nic: name, vf: address }),
             None => {
                 let reason = "the NIC was removed from its VM".to_owned();
-                self.shared.vf_assignments.report(VfReport::Failed { nic: name, vf: address, reason });
+                self.shared.vf_assignments.report(VfReport::Failed {
+                    nic: name,
+                    vf: address,
+                    reason,
+                });
             }
         }
     }
@@ -315,7 +341,8 @@ impl Controller {
             let failure = self.vf_controller.failures.get(&name);
             let reason = failure
                 .map_or_else(|| reason.to_string(), |failure| format!("{reason} ({failure})"));
-            let before = self.shared.vf_assignments.view().reasons.insert(name.clone(), reason.clone());
+            let before =
+                self.shared.vf_assignments.view().reasons.insert(name.clone(), reason.clone());
             if before.as_ref() != Some(&reason) {
                 self.drafts.push(texts::nic_lost_vf_event(&name, &address, &reason));
             }
@@ -328,7 +355,9 @@ impl Controller {
         let of_vm = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
         match of_vm.or_else(|| has_nic(&name)) {
             Some(entry) => entry.order_vf(VfOrder::Unplug { nic: name, vf: address }),
-            None => self.shared.vf_assignments.report(VfReport::Released { nic: name, vf: address }),
+            None => {
+                self.shared.vf_assignments.report(VfReport::Released { nic: name, vf: address })
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::ports::placements;
 use crate::shared::Shared;
 use crate::vmq::events::{QueueHandover, move_effect_event, move_failed_event, queue_moved_event};
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::{Placement, QueueMoveTask};
+use crate::vmq::placement::{Placement, QueueMoveTask};
 use crate::vmq::plan::VmqPlan;
 
 /// Tasks and effects of one uplink or team, handled without the lock.
@@ -44,8 +44,9 @@ impl Shared {
                 drafts.extend(self.execute(&uplink, &task));
             }
             let inner = self.vmq_table.lock();
-            let measured_events =
-                effects.iter().map(|effect| move_effect_event(self, &inner.numbering, &uplink, effect));
+            let measured_events = effects
+                .iter()
+                .map(|effect| move_effect_event(self, &inner.numbering, &uplink, effect));
             drafts.extend(measured_events.flatten());
         }
         drafts

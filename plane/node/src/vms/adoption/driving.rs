@@ -54,7 +54,11 @@ impl Driver {
                 self.append(texts::adopted_event(&self.entry, &identity));
                 let process = Some((identity.pid, identity.started_ticks));
                 let is_written = stored.process_id_and_start == process;
-                self.set_current_run(vm.into(), StoredRun { process_id_and_start: process, ..stored }, is_written);
+                self.set_current_run(
+                    vm.into(),
+                    StoredRun { process_id_and_start: process, ..stored },
+                    is_written,
+                );
                 self.replug_disconnected_nics();
             }
             Err(error) if error.kind == VmErrorKind::NotRunning => {
@@ -80,7 +84,12 @@ impl Driver {
         let name = self.entry.name.as_str();
         if let Some((process, started)) = stored.process_id_and_start {
             let folder = stored.folder.clone();
-            return Ok(Some(VmIdentity { name: name.to_owned(), folder, pid: process, started_ticks: started }));
+            return Ok(Some(VmIdentity {
+                name: name.to_owned(),
+                folder,
+                pid: process,
+                started_ticks: started,
+            }));
         }
         let running = self.shared.vms.dependencies.host.running_vms()?;
         Ok(running.into_iter().find(|vm| vm.name == name && vm.folder == stored.folder))

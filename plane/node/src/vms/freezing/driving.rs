@@ -66,7 +66,9 @@ impl Driver {
     /// Thaws the guest if the duration of the freeze has expired.
     pub(in crate::vms) fn thaw_if_due(&mut self, now: Instant) {
         let Some(run) = &mut self.run else { return };
-        let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.thaw_at <= now) else { return };
+        let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.thaw_at <= now) else {
+            return;
+        };
         match run.vm.execute(&VmCommand::Thaw) {
             Ok(()) => self.end_freeze(FreezeEnd::Timeout),
             Err(error) => {

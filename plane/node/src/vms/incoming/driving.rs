@@ -22,7 +22,7 @@ use crate::operations::OperationHandle;
 use crate::vms::adoption::UnresponsiveVm;
 use crate::vms::driver::Driver;
 use crate::vms::inbox::NoticeObserver;
-use crate::vms::move_limits::SILENCE_INTERVALS_MAX;
+use crate::vms::migration_limits::SILENCE_INTERVALS_MAX;
 use crate::vms::records::{StoredMigrationState, StoredRun, StoredVm, save_vm};
 use crate::vms::spec::{macs, standbys};
 use crate::vms::texts;
@@ -56,7 +56,11 @@ impl Driver {
                     from: request.source_node.clone(),
                     is_paused: request.is_paused,
                     disks: Vec::new(),
-                    handed_over: request.handed_over_disks.iter().map(|disk| disk.name.clone()).collect(),
+                    handed_over: request
+                        .handed_over_disks
+                        .iter()
+                        .map(|disk| disk.name.clone())
+                        .collect(),
                     stores: request.stores.clone(),
                     last_message_at: now,
                     next_poll_at: now + POLL_INTERVAL,
@@ -92,7 +96,8 @@ impl Driver {
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.run_number += 1;
-        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run_number: self.run_number });
+        let observer =
+            Arc::new(NoticeObserver { entry: self.entry.clone(), run_number: self.run_number });
         let vm: Arc<dyn Vm> =
             host.start(&spec, observer).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
@@ -114,7 +119,9 @@ impl Driver {
             Some(_) if self.is_incoming_abandoned => Some(IncomingMigrationState::Abandoned),
             Some(_) => None,
         };
-        if let (Some(state), false) = (settled_state, matches!(call, IncomingRequest::OpenConnection(_))) {
+        if let (Some(state), false) =
+            (settled_state, matches!(call, IncomingRequest::OpenConnection(_)))
+        {
             let _ = answer.try_send(Ok(IncomingResponse::State(state)));
             return;
         }
@@ -317,7 +324,9 @@ impl Driver {
         }
         self.incoming = None;
         self.entry.view().migration = None;
-        if let Some(StoredMigrationState::Incoming { handed_over_disks: handed_over, .. }) = &self.migration_record {
+        if let Some(StoredMigrationState::Incoming { handed_over_disks: handed_over, .. }) =
+            &self.migration_record
+        {
             self.close_handed_over(handed_over);
         }
         self.append(texts::incoming_failed_event(&self.entry, source, reason));
@@ -327,7 +336,9 @@ impl Driver {
     /// Abandons an incoming migration that was in progress when the previous daemon ended: its
     /// connections are lost.
     pub(in crate::vms) fn abandon_recorded_incoming(&mut self, stored_run: Option<StoredRun>) {
-        let Some(StoredMigrationState::Incoming { source_node: source, .. }) = self.migration_record.clone() else {
+        let Some(StoredMigrationState::Incoming { source_node: source, .. }) =
+            self.migration_record.clone()
+        else {
             return;
         };
         self.unresponsive = stored_run.map(UnresponsiveVm::unqueried);

@@ -7,16 +7,18 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrateVmRequest,
     MigrationPhase, Name, OperationState,
 };
-use suimon_ports::{MigrationTransferPhase, MigrationSpec, VmCommand};
+use suimon_ports::{MigrationSpec, MigrationTransferPhase, VmCommand};
 
 use super::{MigrationParams, OutgoingMigration, SWITCHOVER_POLL_INTERVAL, Stage};
-use crate::disks::{DiskMirror, OutgoingDisk, CreatedStoreMarker};
-use crate::migration::{incoming_migration_request, disks_to_hand_over};
+use crate::disks::{CreatedStoreMarker, DiskMirror, OutgoingDisk};
+use crate::migration::{disks_to_hand_over, incoming_migration_request};
 use crate::operations::OperationHandle;
 use crate::remote_nodes::peer_error;
 use crate::vms::driver::Driver;
 use crate::vms::incoming::copied_disks;
-use crate::vms::move_limits::{FINAL_COPY_TIMEOUT, PROGRESS_QUERY_INTERVALS, SWITCHOVER_TIMEOUT};
+use crate::vms::migration_limits::{
+    FINAL_COPY_TIMEOUT, PROGRESS_QUERY_INTERVALS, SWITCHOVER_TIMEOUT,
+};
 use crate::vms::records::{StoredMigration, StoredMigrationState};
 use crate::vms::texts;
 use crate::{PeerError, PeerStream};
@@ -51,12 +53,19 @@ impl Driver {
         match self.prepare_destination(request) {
             Ok((order, migration, handed_over, far_operation)) => {
                 self.end_space_wait();
-                self.append(texts::migration_started_event(&self.entry, migration.destination_node.as_str()));
+                self.append(texts::migration_started_event(
+                    &self.entry,
+                    migration.destination_node.as_str(),
+                ));
                 self.report_vm_migrating(true);
                 let stage = Stage::Preparing(Box::new(order), far_operation);
                 let outgoing = OutgoingMigration::new(migration, Some(operation), stage);
                 let HandedOverDisks { disks: handed_over, marks } = handed_over;
-                self.outgoing = Some(OutgoingMigration { handed_over_disks: handed_over, store_markers: marks, ..outgoing });
+                self.outgoing = Some(OutgoingMigration {
+                    handed_over_disks: handed_over,
+                    store_markers: marks,
+                    ..outgoing
+                });
                 self.publish_outgoing_progress();
             }
             Err(error) => operation.end(&Err(error)),
@@ -109,7 +118,9 @@ impl Driver {
         };
         let send = MigrationSpec {
             downtime_max: Duration::from_millis(request.downtime_ms.into()),
-            bytes_per_second: request.bandwidth_max_bytes_per_s.map(suimon_contract::ByteSize::bytes),
+            bytes_per_second: request
+                .bandwidth_max_bytes_per_s
+                .map(suimon_contract::ByteSize::bytes),
         };
         let order = MigrationParams { target_node: peer, send, disks: copied };
         Ok((order, migration, HandedOverDisks { disks: handed_over, marks }, operation))
@@ -125,7 +136,12 @@ impl Driver {
     fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
         let Some(run) = &self.run else { return Err(self.not_running_error()) };
         let layout = run.vm.hardware().map_err(|error| self.api_error(&error))?;
-        incoming_migration_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
+        incoming_migration_request(
+            &self.shared,
+            &self.entry,
+            &run.stored,
+            (&run.vm.status(), &layout),
+        )
     }
 
     /// Executes the next step of the outgoing migration, if there is one and its step is due.
@@ -208,7 +224,9 @@ impl Driver {
                 self.look_at_memory(outgoing, order, mirrors)?
             }
             Stage::Switchover(until) => self.poll_remaining_memory(outgoing, until)?,
-            Stage::HandedOver { is_reported } => return self.request_activation(outgoing, is_reported),
+            Stage::HandedOver { is_reported } => {
+                return self.request_activation(outgoing, is_reported);
+            }
         };
         outgoing.stage = stage;
         Ok(Some(wait))
@@ -224,11 +242,13 @@ impl Driver {
             Stage::CopyingDisks(order, _) | Stage::CopyingMemory(order, _) => &order.target_node,
             Stage::Preparing(..) | Stage::Switchover(_) | Stage::HandedOver { .. } => return Ok(()),
         };
-        if outgoing.last_query_at.elapsed() < self.peer_request_interval * PROGRESS_QUERY_INTERVALS {
+        if outgoing.last_query_at.elapsed() < self.peer_request_interval * PROGRESS_QUERY_INTERVALS
+        {
             return Ok(());
         }
         let arrival = peer.incoming_migration(&outgoing.migration.id);
-        let arrival = arrival.map_err(|error| peer_error(&outgoing.migration.destination_node, error))?;
+        let arrival =
+            arrival.map_err(|error| peer_error(&outgoing.migration.destination_node, error))?;
         outgoing.last_query_at = Instant::now();
         if arrival.state == IncomingMigrationState::InProgress {
             return Ok(());
@@ -269,7 +289,8 @@ impl Driver {
         order: &MigrationParams,
     ) -> Result<Vec<DiskMirror>, ApiError> {
         let begin = |disk: &Name| {
-            let line = order.target_node.open_incoming_connection(id, &PeerStream::Disk(disk.clone()));
+            let line =
+                order.target_node.open_incoming_connection(id, &PeerStream::Disk(disk.clone()));
             DiskMirror::start(&self.shared, disk, line.map_err(|error| peer_error(target, error))?)
         };
         order.disks.iter().map(begin).collect()
@@ -321,7 +342,10 @@ impl Driver {
                 }
                 outgoing.note_disks(&mirrors);
                 vm.execute(&VmCommand::FinishMigration).map_err(|error| self.api_error(&error))?;
-                Ok((Stage::Switchover(Instant::now() + SWITCHOVER_TIMEOUT), SWITCHOVER_POLL_INTERVAL))
+                Ok((
+                    Stage::Switchover(Instant::now() + SWITCHOVER_TIMEOUT),
+                    SWITCHOVER_POLL_INTERVAL,
+                ))
             }
             MigrationTransferPhase::Failed(reason) => Err(self.not_sent(&reason)),
         }
@@ -347,8 +371,10 @@ impl Driver {
             MigrationTransferPhase::Done => {}
             MigrationTransferPhase::Failed(reason) => return Err(self.not_sent(&reason)),
             _ if Instant::now() >= until => {
-                let text =
-                    format!("the other node has sent nothing for {} s", SWITCHOVER_TIMEOUT.as_secs());
+                let text = format!(
+                    "the other node has sent nothing for {} s",
+                    SWITCHOVER_TIMEOUT.as_secs()
+                );
                 return Err(self.not_sent(&text));
             }
             _ => return Ok((Stage::Switchover(until), SWITCHOVER_POLL_INTERVAL)),
@@ -358,7 +384,8 @@ impl Driver {
         // From here on, only the destination knows which node owns the VM.
         let handed_over = StoredMigrationState::HandedOver(outgoing.migration.clone());
         if !self.save_migration_record(Some(handed_over)) {
-            self.migration_record = Some(StoredMigrationState::Outgoing(outgoing.migration.clone()));
+            self.migration_record =
+                Some(StoredMigrationState::Outgoing(outgoing.migration.clone()));
             let text = "the state directory cannot be written, and after a restart the daemon could \
                         not determine the node of the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
@@ -387,7 +414,10 @@ impl Driver {
 
     /// Sets and records the migration state, with the run of a VM that is not adopted yet. Returns
     /// true if the state store accepted the record.
-    pub(in crate::vms) fn save_migration_record(&mut self, stored_move: Option<StoredMigrationState>) -> bool {
+    pub(in crate::vms) fn save_migration_record(
+        &mut self,
+        stored_move: Option<StoredMigrationState>,
+    ) -> bool {
         self.migration_record = stored_move;
         let run = self.run.as_ref().map(|run| &run.stored);
         let saved = self.save(run.or(self.unresponsive.as_ref().map(|lost| &lost.stored)));

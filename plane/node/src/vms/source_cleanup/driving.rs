@@ -21,21 +21,24 @@ impl Driver {
     /// a process in an uninterruptible system call survives a kill, and the change can be cancelled
     /// or fail.
     pub(in crate::vms) fn begin_source_cleanup(&mut self, waiting: Option<OperationHandle>) {
-        self.source_cleanup = Some(SourceCleanup { retry_at: Instant::now(), waiting, request: None });
+        self.source_cleanup =
+            Some(SourceCleanup { retry_at: Instant::now(), waiting, request: None });
         self.retry_deletion(Instant::now());
     }
 
     /// Repeats the deletion of a migrated VM if it is due and the VM still exists.
     pub(in crate::vms) fn retry_deletion(&mut self, now: Instant) {
-        let Some(mut departing) = self.source_cleanup.take_if(|departing| departing.retry_at <= now)
+        let Some(mut departing) =
+            self.source_cleanup.take_if(|departing| departing.retry_at <= now)
         else {
             return;
         };
         let killed = self.kill_process();
         let (mut text, with_file) = match &self.migration_record {
-            Some(StoredMigrationState::Migrated(migration)) => {
-                (format!("it has migrated to node {}", migration.destination_node), migration.deletes_files)
-            }
+            Some(StoredMigrationState::Migrated(migration)) => (
+                format!("it has migrated to node {}", migration.destination_node),
+                migration.deletes_files,
+            ),
             _ => ("the migration failed".to_owned(), true),
         };
         if let Err(error) = &killed {
@@ -71,7 +74,12 @@ impl Driver {
             Ok(operation) => {
                 let id = operation.id();
                 let vm = self.entry.name.clone();
-                self.control_sender.send(Command::DeleteMigratedVm { operation, migration_operation: waiting, vm, deletes_files: with_file });
+                self.control_sender.send(Command::DeleteMigratedVm {
+                    operation,
+                    migration_operation: waiting,
+                    vm,
+                    deletes_files: with_file,
+                });
                 Some(id)
             }
             // The VM was migrated. Its remains are deleted when another operation can be

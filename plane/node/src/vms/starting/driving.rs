@@ -149,7 +149,8 @@ impl Driver {
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.run_number += 1;
-        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run_number: self.run_number });
+        let observer =
+            Arc::new(NoticeObserver { entry: self.entry.clone(), run_number: self.run_number });
         let vm: Arc<dyn Vm> =
             host.start(&spec, observer).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();

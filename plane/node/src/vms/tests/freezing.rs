@@ -59,7 +59,10 @@ fn the_next_daemon_thaws_a_frozen_guest() {
     wait_until("VmNotThawed is emitted once", || {
         harness.events(EventKind::VmNotThawed.id()).len() == 1
     });
-    assert_eq!(harness.node.vm("web").unwrap().time_to_thaw_s.map(|frozen_s| frozen_s <= 5), Some(true));
+    assert_eq!(
+        harness.node.vm("web").unwrap().time_to_thaw_s.map(|frozen_s| frozen_s <= 5),
+        Some(true)
+    );
     // The attempt is repeated.
     wait_until("the guest is thawed", || !frozen(&harness));
     assert_eq!(vms.commands().last().unwrap(), "web Thaw");
@@ -100,9 +103,8 @@ fn a_shutdown_is_requested_by_the_agent_or_the_power_button() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.have_agents();
-    let stop_request = |method| {
-        VmAction::Stop(StopVmRequest { timeout_s: 1, method, ..StopVmRequest::default() })
-    };
+    let stop_request =
+        |method| VmAction::Stop(StopVmRequest { timeout_s: 1, method, ..StopVmRequest::default() });
     for (method, expected_command) in [
         (suimon_contract::StopMethod::Auto, "web ShutDown"),
         (suimon_contract::StopMethod::Agent, "web ShutDown"),

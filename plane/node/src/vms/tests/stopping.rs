@@ -7,7 +7,8 @@ use super::{VmAction, harness, state, well};
 use crate::testing::{DEADLINE, Harness, name, wait_until};
 
 fn stop(harness: &Harness, seconds: u64, force: bool) -> u64 {
-    let stop = VmAction::Stop(StopVmRequest { timeout_s: seconds, force, ..StopVmRequest::default() });
+    let stop =
+        VmAction::Stop(StopVmRequest { timeout_s: seconds, force, ..StopVmRequest::default() });
     let id = harness.node.start_vm_action(&name("web"), stop).unwrap().id;
     wait_until("the VM is shown as stopping", || state(harness) == VmState::Stopping);
     id

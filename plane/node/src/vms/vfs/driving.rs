@@ -259,7 +259,8 @@ impl Driver {
         let Some(run) = &mut self.run else { return };
         let (vm, mut released, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
         let before = run.vfs.failover_nics.clone();
-        let verifies = run.vfs.next_verification_at.is_some_and(|verify_at| verify_at <= Instant::now());
+        let verifies =
+            run.vfs.next_verification_at.is_some_and(|verify_at| verify_at <= Instant::now());
         let mut is_undecided = false;
         let mut does_respond = true;
         let queried = run.queried_standbys(verifies);

@@ -11,7 +11,7 @@ use suimon_contract::Name;
 use suimon_ports::VmErrorKind;
 
 use super::driving::is_recorded;
-use super::held::{UnreturnedVf, RETRY_FIRST};
+use super::unreturned::{RETRY_FIRST, UnreturnedVf};
 use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, unassigned_settings};
 use crate::vms::driver::Driver;
 use crate::vms::texts;
@@ -62,7 +62,9 @@ impl Driver {
     /// Tries to return a VF to the host.
     fn reclaim(&self, nic: &Name, vf: &VfAddress) -> Reclaim {
         let vm = &self.entry.name;
-        if let Err(error) = self.shared.vms.dependencies.host.reclaim_vf(vm.as_str(), vf.pci_address) {
+        if let Err(error) =
+            self.shared.vms.dependencies.host.reclaim_vf(vm.as_str(), vf.pci_address)
+        {
             return match error.kind {
                 VmErrorKind::Timeout => Reclaim::Unanswered(error.text),
                 _ => Reclaim::Held(error.text),

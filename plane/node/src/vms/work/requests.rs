@@ -70,7 +70,8 @@ impl Shared {
         to: &HostConfig,
     ) -> Vec<ApiError> {
         // A VM that has moved to another node is never started here again.
-        let departs = |vm: &VmConfig| matches!(edit, Edit::DeleteMigratedVm(name) if vm.name == *name);
+        let departs =
+            |vm: &VmConfig| matches!(edit, Edit::DeleteMigratedVm(name) if vm.name == *name);
         let removed =
             from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
         let errors = removed.filter_map(|vm| {

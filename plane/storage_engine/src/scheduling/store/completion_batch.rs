@@ -16,7 +16,8 @@ pub(crate) struct CompletionBatch {
 impl Default for CompletionBatch {
     fn default() -> Self {
         let operation = IoKind::Read;
-        let completion = CompletedRequests { operation, bytes: 0, requests: 0, latency_sum_ns: None };
+        let completion =
+            CompletedRequests { operation, bytes: 0, requests: 0, latency_sum_ns: None };
         Self { slot: DiskSlot(0), of: completion }
     }
 }
@@ -103,7 +104,8 @@ mod tests {
         assert_eq!(worker_store.submit(now, second, 4096, 1), Ok(SubmitOutcome::Queued));
         assert_eq!(worker_store.poll(now), NextAction::Idle);
         let operation = IoKind::Read;
-        let completed = CompletedRequests { operation, bytes: 4096, requests: 1, latency_sum_ns: Some(80_000) };
+        let completed =
+            CompletedRequests { operation, bytes: 4096, requests: 1, latency_sum_ns: Some(80_000) };
         worker_store.handle_request_completed(now, first, completed, false);
         assert_eq!(worker_store.next_deadline(), Some(Time::ZERO));
         worker_store.report_completions(now);
@@ -137,7 +139,8 @@ mod tests {
             let latency_ns = (position != 1).then_some(100_000);
             for _ in 0..count {
                 let operation = if position == 2 { IoKind::Write } else { IoKind::Read };
-                let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
+                let completed =
+                    CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
                 batch.add(&mut scheduler, now, slot, completed);
             }
         }

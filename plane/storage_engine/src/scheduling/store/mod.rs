@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use core::time::Duration;
 use suimon_quantity::{StoreId, Time};
-use suimon_recording::{Recorded, RecordSink};
+use suimon_recording::{RecordSink, Recorded};
 use suimon_storage_qos::{
-    BatchSubmitOutcome, Borrower, ConfigStep, CompletedRequests, Completion, DiskSlot, IoKind, NextAction, RequestPhase,
-    SAMPLE_INTERVAL, StoreScheduler, StoreSpec, SubmitError, SubmitOutcome, DiskUnscheduledTime,
+    BatchSubmitOutcome, Borrower, CompletedRequests, Completion, ConfigStep, DiskSlot,
+    DiskUnscheduledTime, IoKind, NextAction, RequestPhase, SAMPLE_INTERVAL, StoreScheduler,
+    StoreSpec, SubmitError, SubmitOutcome,
 };
 
 use crate::scheduling::store::completion_batch::CompletionBatch;
@@ -197,7 +198,9 @@ impl WorkerStore {
             SchedulingMode::Sole(scheduler) if is_alone && self.completion_batch.is_empty() => {
                 scheduler.handle_completed_requests(now, slot, completed);
             }
-            SchedulingMode::Sole(scheduler) => self.completion_batch.add(scheduler, now, slot, completed),
+            SchedulingMode::Sole(scheduler) => {
+                self.completion_batch.add(scheduler, now, slot, completed)
+            }
             _ => self.complete(now, slot, completed),
         }
     }
@@ -256,9 +259,12 @@ impl WorkerStore {
 
     fn complete(&mut self, now: Time, slot: DiskSlot, completed: CompletedRequests) {
         match &mut self.mode {
-            SchedulingMode::Sole(scheduler) => scheduler.handle_completed_requests(now, slot, completed),
+            SchedulingMode::Sole(scheduler) => {
+                scheduler.handle_completed_requests(now, slot, completed)
+            }
             SchedulingMode::Shared(sharing) => {
-                let CompletedRequests { operation, bytes, latency_sum_ns: latency_ns, .. } = completed;
+                let CompletedRequests { operation, bytes, latency_sum_ns: latency_ns, .. } =
+                    completed;
                 let latency = latency_ns.map(Duration::from_nanos);
                 sharing
                     .borrower

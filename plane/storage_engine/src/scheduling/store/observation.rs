@@ -50,7 +50,12 @@ impl WorkerStore {
             }
             SchedulingMode::Shared(sharing) => {
                 let read = sharing.budget.with_budget(|budget| {
-                    (budget.in_device(), budget.queue_depth_limit(), budget.device_latency_ns(), budget.estimate())
+                    (
+                        budget.in_device(),
+                        budget.queue_depth_limit(),
+                        budget.device_latency_ns(),
+                        budget.estimate(),
+                    )
                 });
                 let flows = sharing.budget.flows_for_worker(now, slots).unwrap_or_default();
                 (StoreRole::Shared, (read.unwrap_or_default(), flows))

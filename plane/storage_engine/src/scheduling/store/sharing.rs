@@ -7,7 +7,7 @@ use suimon_quantity::{Time, WorkerId};
 use suimon_recording::RecordSink;
 use suimon_storage_qos::{Borrower, StoreEvent};
 
-use crate::scheduling::store::{SchedulingMode, BudgetAccess, WorkerStore};
+use crate::scheduling::store::{BudgetAccess, SchedulingMode, WorkerStore};
 use crate::shared_budget::SharedBudget;
 
 /// Worker that uses a store: its identifier, and the waker that is called when it has grants to
@@ -30,7 +30,8 @@ impl WorkerStore {
     /// by the worker's own scheduler.
     fn settle(&mut self, now: Time) {
         let SchedulingMode::Shared(sharing) = &mut self.mode else { return };
-        let Some((budget, observation)) = sharing.membership.take_budget_if_settled(&sharing.borrower, self.in_flight)
+        let Some((budget, observation)) =
+            sharing.membership.take_budget_if_settled(&sharing.borrower, self.in_flight)
         else {
             return;
         };
@@ -69,7 +70,11 @@ impl WorkerStore {
             }
             SchedulingMode::Replacing => SchedulingMode::Replacing,
         };
-        if let SchedulingMode::Shared(sharing) = &self.mode { Some(sharing.budget.clone()) } else { None }
+        if let SchedulingMode::Shared(sharing) = &self.mode {
+            Some(sharing.budget.clone())
+        } else {
+            None
+        }
     }
 
     /// Uses this budget, which other workers use, instead of the former scheduler or budget.
@@ -82,7 +87,8 @@ impl WorkerStore {
             }
         }
         self.forget_former();
-        self.mode = SchedulingMode::Shared(Box::new(sharing(budget.clone(), user, self.new_borrower())));
+        self.mode =
+            SchedulingMode::Shared(Box::new(sharing(budget.clone(), user, self.new_borrower())));
     }
 
     /// Uses a new scheduler, after the last other worker has left the store while this worker was
@@ -119,7 +125,9 @@ impl WorkerStore {
         }
         match &mut self.mode {
             SchedulingMode::Shared(sharing) => {
-                sharing.borrower.is_drained() && !sharing.membership.needs_exchange() && sharing.membership.try_leave()
+                sharing.borrower.is_drained()
+                    && !sharing.membership.needs_exchange()
+                    && sharing.membership.try_leave()
             }
             SchedulingMode::Sole(_) | SchedulingMode::Replacing => true,
         }
@@ -133,7 +141,11 @@ impl Drop for BudgetAccess {
     }
 }
 
-fn sharing(budget: SharedBudget, (worker, waker): BudgetUser<'_>, borrower: Borrower) -> BudgetAccess {
+fn sharing(
+    budget: SharedBudget,
+    (worker, waker): BudgetUser<'_>,
+    borrower: Borrower,
+) -> BudgetAccess {
     let client = budget.join(worker, waker.cloned());
     BudgetAccess { budget, membership: client, borrower }
 }

@@ -297,8 +297,11 @@ impl Cluster {
                 if node.allocator.term() != Some(term) || node.write_until.take().is_none() {
                     return;
                 }
-                let event =
-                    if is_written { AllocatorEvent::GrantsWritten } else { AllocatorEvent::WriteFailed };
+                let event = if is_written {
+                    AllocatorEvent::GrantsWritten
+                } else {
+                    AllocatorEvent::WriteFailed
+                };
                 self.send_to_allocator(to, &event);
             }
         }

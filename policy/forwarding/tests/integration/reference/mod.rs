@@ -299,5 +299,9 @@ pub(crate) fn shared_address(ports: &[ForwardingPortSpec]) -> Option<MacAddr> {
     let sharing = pairs.filter(|(a, b)| a.id < b.id && a.switch == b.switch && both(a, b));
     let sharing: Vec<_> = sharing.collect();
     let fixed = sharing.iter().find_map(|(a, b)| a.mac.filter(|mac| b.mac == Some(*mac)));
-    fixed.or_else(|| sharing.iter().find_map(|(a, b)| a.bound_address.filter(|mac| b.bound_address == Some(*mac))))
+    fixed.or_else(|| {
+        sharing
+            .iter()
+            .find_map(|(a, b)| a.bound_address.filter(|mac| b.bound_address == Some(*mac)))
+    })
 }

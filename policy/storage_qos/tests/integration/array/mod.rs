@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use suimon_quantity::{ByteRate, DiskId, Iops, Time, TimedRateLimit};
 use suimon_storage_qos::{
-    Capacity, ConfigStep, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Normalization, PolicyId,
-    PolicySpec, Proposal, SAMPLE_INTERVAL, Store, StoreEvent, StoreScheduler, StoreSpec, SubmitOutcome, Weight,
+    Capacity, ConfigStep, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Normalization,
+    PolicyId, PolicySpec, Proposal, SAMPLE_INTERVAL, Store, StoreEvent, StoreScheduler, StoreSpec,
+    SubmitOutcome, Weight,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use suimon_ring::{InflightRegion, InflightLayout, RingTracking};
+use suimon_ring::{InflightLayout, InflightRegion, RingTracking};
 
 use crate::rig::Vm;
 use crate::rig::packed::RING_PACKED;
@@ -33,7 +33,8 @@ pub fn region_of(bytes: &[u8], features: u64) -> (Arc<InflightRegion>, File) {
     let (_, fd) = InflightRegion::create(shape(features)).unwrap();
     let file = File::from(fd);
     file.write_all_at(bytes, 0).unwrap();
-    let region = InflightRegion::map(file.as_fd(), 0, shape(features).bytes(), shape(features)).unwrap();
+    let region =
+        InflightRegion::map(file.as_fd(), 0, shape(features).bytes(), shape(features)).unwrap();
     (region, file)
 }
 

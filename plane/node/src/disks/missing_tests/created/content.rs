@@ -4,7 +4,7 @@
 use suimon_image_files::{DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy};
 
 use super::*;
-use crate::disks::file_work::OpenedImages;
+use crate::disks::image_task::OpenedImages;
 
 const MB: u64 = 1 << 20;
 /// Modification time of a created image that was not written.
