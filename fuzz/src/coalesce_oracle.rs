@@ -7,8 +7,8 @@
 //! the same bytes in the same order.
 
 use suimon_frame::{
-    BATCH_FRAMES_MAX, Checksum, CoalesceTarget, Coalesced, Frame, Offloads, VnetHeader, coalesce,
-    complete_checksum, segment,
+    BATCH_FRAMES_MAX, Checksum, CoalesceResult, CoalesceTarget, Frame, Offloads, VnetHeader,
+    coalesce, complete_checksum, segment,
 };
 
 use super::frame_oracle::naive_sum;
@@ -160,7 +160,7 @@ fn frame_of(
         header = VnetHeader { flags, gso_type: 0, ..header };
     }
     let mut frame = Frame::new(position);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.validate_ingress(&header, ALL).ok().map(|()| frame)
 }
 
@@ -209,9 +209,9 @@ fn show(frame: &mut Frame) -> Vec<FrameContent> {
 
 /// Checks that each coalesced frame is accepted by its egress and passes ingress validation at a
 /// peer.
-fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced) {
+fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: CoalesceResult) {
     for (index, frame) in frames.iter().enumerate() {
-        assert_eq!(frame.meta.is_coalesced, coalesced.is_merged(index), "at {index}");
+        assert_eq!(frame.meta.is_coalesced, coalesced.was_merged_away(index), "at {index}");
         if !frame.meta.is_coalesced {
             continue;
         }
@@ -224,10 +224,15 @@ fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced)
         assert!(matches!(frame.meta.checksum, Checksum::Partial { .. }));
         let wire = frame.wire_format();
         let tag = wire.tag.iter().flatten().copied();
-        let bytes: Vec<u8> =
-            wire.front.iter().copied().chain(tag).chain(wire.rest.iter().copied()).collect();
+        let bytes: Vec<u8> = wire
+            .before_tag
+            .iter()
+            .copied()
+            .chain(tag)
+            .chain(wire.after_tag.iter().copied())
+            .collect();
         let mut readmitted = Frame::new(0);
-        readmitted.fill(&bytes);
+        readmitted.set_bytes(&bytes);
         readmitted.validate_ingress(&wire.header, ALL).expect("a peer admits a coalesced frame");
         assert_eq!((readmitted.bytes(), readmitted.meta.gso), (frame.bytes(), frame.meta.gso));
         assert_eq!(readmitted.meta.checksum, frame.meta.checksum);

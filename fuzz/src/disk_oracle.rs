@@ -338,7 +338,7 @@ fn compare(expected: &[DriverRequest], end: End, actual: &[DiskRequest], has_fai
                 DiskOp::Flush => 4,
                 DiskOp::Discard => 11,
                 DiskOp::WriteZeroes { .. } => 13,
-                DiskOp::Status { .. } => unreachable!("a ring requests no status"),
+                DiskOp::AllocationStatus { .. } => unreachable!("a ring requests no status"),
             };
             (kind, request.range.offset(), request.range.len())
         })
@@ -359,9 +359,9 @@ fn compare(expected: &[DriverRequest], end: End, actual: &[DiskRequest], has_fai
 }
 
 fn check_requests(queue: &dyn DiskQueue, under_way: &[DiskRequest]) {
-    assert!(under_way.len() <= queue.tags() as usize);
+    assert!(under_way.len() <= queue.in_flight_max() as usize);
     for (index, request) in under_way.iter().enumerate() {
-        assert!(request.tag < queue.tags());
+        assert!(request.tag < queue.in_flight_max());
         assert!(under_way[..index].iter().all(|other| other.tag != request.tag));
         assert!(request.range.is_within(DISK_SECTORS * 512) && request.range.is_aligned(512));
     }

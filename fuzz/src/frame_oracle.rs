@@ -49,7 +49,7 @@ pub fn check(input: &[u8]) -> Outcome {
         udp_segmentation: control & 16 != 0,
     };
     let mut frame = Frame::new(usize::from(control));
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     let bytes = frame.bytes().to_vec();
     let is_plain_header = header.flags & 3 == 0 && header.gso_type == 0;
     if frame.validate_ingress(&header, allowed).is_err() {
@@ -79,9 +79,9 @@ pub fn check(input: &[u8]) -> Outcome {
 /// Checks that the wire format contains the original bytes and an equivalent virtio-net header.
 fn check_wire(frame: &Frame, expected: &VnetHeader, bytes: &[u8]) {
     let wire = frame.wire_format();
-    let mut actual = wire.front.to_vec();
+    let mut actual = wire.before_tag.to_vec();
     actual.extend(wire.tag.iter().flatten());
-    actual.extend(wire.rest);
+    actual.extend(wire.after_tag);
     assert_eq!(actual, bytes, "the wire does not show what came in");
     assert_eq!(wire.wire_len(), bytes.len());
     assert_eq!(wire.tag.is_some(), bytes[12..14] == [0x81, 0]);
@@ -106,9 +106,9 @@ fn check_wire(frame: &Frame, expected: &VnetHeader, bytes: &[u8]) {
 fn check_readmission(frame: &Frame, allowed: Offloads) {
     let wire = frame.wire_format();
     let mut readmitted = Frame::new(0);
-    let complete = [wire.front, &wire.tag.unwrap_or_default()[..], wire.rest].concat();
-    let complete = if wire.tag.is_some() { complete } else { wire.front.to_vec() };
-    readmitted.fill(&complete);
+    let complete = [wire.before_tag, &wire.tag.unwrap_or_default()[..], wire.after_tag].concat();
+    let complete = if wire.tag.is_some() { complete } else { wire.before_tag.to_vec() };
+    readmitted.set_bytes(&complete);
     readmitted.validate_ingress(&wire.header, allowed).expect("what went out is not admitted");
     assert_eq!(readmitted.bytes(), frame.bytes());
     assert_eq!(readmitted.meta, frame.meta);

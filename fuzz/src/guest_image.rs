@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use suimon_ring::{
-    DirtyLog, GuestMemory, Inflight, InflightLayout, InterruptLine, RegionSpec, RingAddresses,
-    RingFeatures, RingLog, RingSetup, RingTracking,
+    DirtyLog, GuestMemory, InflightLayout, InflightRegion, InterruptLine, RegionSpec,
+    RingAddresses, RingFeatures, RingLog, RingSetup, RingTracking,
 };
 
 /// Size of the guest's memory in bytes.
@@ -141,7 +141,7 @@ impl OpenGuest {
         let queue_size = u16::try_from(self.setup.size).unwrap_or(0);
         if chosen.has_inflight() && queue_size > 0 {
             let layout = InflightLayout { queues: 1, queue_size, is_packed };
-            let (region, fd) = Inflight::create(layout).unwrap();
+            let (region, fd) = InflightRegion::create(layout).unwrap();
             // The range is after the ring, and fuzz inputs are long enough to reach it.
             let from = 1100;
             let bytes = &self.bytes()[from..from + layout.bytes() as usize];

@@ -82,7 +82,7 @@ impl World {
             timer: if options & 2 == 0 { Timer::Fast } else { Timer::Slow },
             individual_allowed: options & 4 != 0,
             max_active: if options & 8 == 0 { 32 } else { 1 },
-            mixed_speeds: options & 16 != 0,
+            mixed_speeds_allowed: options & 16 != 0,
         };
         let now = Time::ZERO + SECOND;
         let mut lacp = Lacp::new(spec.clone()).expect("the specification can be");
@@ -210,7 +210,7 @@ impl World {
 
     fn carry_out(&mut self, action: &LacpAction) {
         match action {
-            LacpAction::Use { member, collecting, distributing, .. } => {
+            LacpAction::SetMemberUse { member, collecting, distributing, .. } => {
                 let member = &mut self.members[member.0 as usize];
                 assert!(!distributing || (*collecting && member.has_link), "{action:?}");
                 self.outcome.was_stopped |= member.distributing && !distributing;
@@ -233,7 +233,7 @@ impl World {
                     assert!(self.now.since(times[first]) >= SECOND, "too many frames in a second");
                 }
             }
-            LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
+            LacpAction::ReportChurn { .. } | LacpAction::ReportLoopback { .. } => {}
         }
     }
 

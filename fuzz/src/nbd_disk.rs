@@ -51,7 +51,8 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
         NbdCommand::Read { range, dont_fragment } => {
             assert_eq!((range.offset, range.length), (ask.offset, ask.length));
             let extents = extents_from(range.offset);
-            let chunks = transmission.read_chunks(request.reply_to, range, dont_fragment, extents);
+            let chunks =
+                transmission.split_read_reply(request.reply_to, range, dont_fragment, extents);
             for chunk in chunks {
                 let used = chunk.encode_head(&mut head).expect("the buffer is large enough");
                 output.extend_from_slice(&head[..used]);
@@ -64,7 +65,12 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
         NbdCommand::BlockStatus { range, first_only } => {
             covered = range.length;
             let mut out = [0xff; STATUS_BYTES];
-            let reply = transmission.block_status(request.reply_to, range, first_only, &mut out);
+            let reply = transmission.begin_block_status_reply(
+                request.reply_to,
+                range,
+                first_only,
+                &mut out,
+            );
             let mut reply = reply.expect("the buffer is large enough");
             for extent in extents_from(range.offset) {
                 if !reply.push(extent) {
@@ -75,7 +81,8 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             output.extend_from_slice(&out[..used]);
         }
         _ => {
-            let used = request.reply_to.done(&mut head).expect("the buffer is large enough");
+            let used =
+                request.reply_to.encode_success(&mut head).expect("the buffer is large enough");
             output.extend_from_slice(&head[..used]);
         }
     }

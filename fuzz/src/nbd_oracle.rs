@@ -7,7 +7,7 @@
 //! on a disk with a known pattern, and its reply is parsed and compared.
 
 use suimon_nbd::{
-    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, NbdError, Negotiated,
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, NbdError, NegotiatedParameters,
     ParsedHeader, REPLY_BYTES_MAX, RequestParser, ServerHandshake, ServerProgress, ServerStep,
     TlsMode,
 };
@@ -82,7 +82,7 @@ fn exports(config: u8) -> Vec<Export> {
         fast_zero: !bit(2) && !bit(3),
         multi_conn: true,
         cache: !bit(3),
-        allocation: !bit(4),
+        allocation_status: !bit(4),
     };
     let min = if bit(5) { 512 } else { 1 };
     let sizes = BlockSizes { min, preferred: 4096, payload_max: PAYLOAD_MAX };
@@ -106,7 +106,7 @@ enum End {
     Open,
     Left,
     Cut,
-    Negotiated(Box<Negotiated>),
+    Negotiated(Box<NegotiatedParameters>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -232,18 +232,18 @@ enum Verdict {
     Cut,
 }
 
-fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
+fn serve(negotiated: &NegotiatedParameters, mut bytes: &[u8], outcome: &mut Outcome) {
     let transmission = RequestParser::new(negotiated);
     let framing = negotiated.framing;
     let header = if framing == Framing::Extended { 32 } else { 28 };
     assert_eq!(transmission.header_bytes(), header);
     loop {
-        let result = transmission.handle_header(bytes);
+        let result = transmission.parse_header(bytes);
         if bytes.len() < header {
             assert!(matches!(result, Ok(ParsedHeader::Incomplete)) || result.is_err());
             return;
         }
-        assert_eq!(transmission.handle_header(&bytes[..header]), result);
+        assert_eq!(transmission.parse_header(&bytes[..header]), result);
         let mut fields = Fields(bytes);
         let magic = fields.number(4);
         let ask = Ask {
@@ -281,7 +281,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 assert_eq!(verdict, Verdict::CarryOut, "{ask:?}");
                 assert_eq!(u64::from(request.payload_bytes), payload);
                 let Some(payload) = bytes.get(..payload as usize) else { return };
-                let request = match transmission.handle_contexts(request, payload) {
+                let request = match transmission.parse_contexts(request, payload) {
                     Ok(request) => request,
                     Err(refused) => {
                         assert!(!selects_context_and_range(&ask, payload));
@@ -313,7 +313,7 @@ fn brings_payload(framing: Framing, ask: &Ask) -> bool {
 }
 
 /// Returns the treatment that the specification requires, rule by rule.
-fn verdict(negotiated: &Negotiated, ask: &Ask) -> Verdict {
+fn verdict(negotiated: &NegotiatedParameters, ask: &Ask) -> Verdict {
     let features = negotiated.export.features();
     let sizes = negotiated.export.block_sizes();
     let extended = negotiated.framing == Framing::Extended;

@@ -106,14 +106,15 @@ impl Ring {
         let is_known = !self.records.has_inflight();
         BATCH.with_borrow_mut(|batch| {
             for _ in 0..8 {
-                let (index, malformed) = (ring.state().next_avail(), ring.malformed());
+                let (index, malformed_frames) =
+                    (ring.state().next_avail(), ring.malformed_frames());
                 let expected = self.read_ring(&guest.bytes(), index);
                 batch.clear();
                 let received = ring.receive(batch);
                 batch.frames_mut().iter_mut().for_each(|frame| frame.linearize());
                 ring.release();
                 assert!(batch.frames().iter().all(|frame| frame.len() <= FRAME_BYTES_MAX));
-                let used = batch.len() + (ring.malformed() - malformed) as usize;
+                let used = batch.len() + (ring.malformed_frames() - malformed_frames) as usize;
                 if is_known {
                     compare(&expected, batch.frames(), used, received.is_err());
                     assert_eq!(ring.state().next_avail(), self.position(index, &expected, used));
@@ -228,7 +229,7 @@ impl Ring {
         let Ok(mut ring) = result else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
-            let frame = batch.spare().expect("an empty batch has room");
+            let frame = batch.next_free_frame().expect("an empty batch has room");
             for len in [60, 1514, 9000, FRAME_BYTES_MAX, 60] {
                 frame.reset();
                 frame.set_len(len);
@@ -286,9 +287,9 @@ fn compare(expected: &Expected, frames: &[Frame], count: usize, failed: bool) {
     let mut chains = expected.chains[..count].iter();
     for frame in frames {
         let wire = frame.wire_format();
-        let mut bytes = wire.front.to_vec();
+        let mut bytes = wire.before_tag.to_vec();
         bytes.extend(wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice()));
-        bytes.extend(wire.rest);
+        bytes.extend(wire.after_tag);
         let is_expected = chains.any(|(chain, _)| chain.len() > 12 && chain[12..] == bytes[..]);
         assert!(is_expected, "a frame that was not sent");
     }

@@ -6,10 +6,11 @@
 use serde_json::Value;
 use suimon_qmp::{
     AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, LINE_BYTES_MAX, QmpEvent, QmpMessage,
-    QmpReadError, QmpReader, ReadErrorKind, TEXT_CHARS_MAX, agent_count, agent_host_name,
-    agent_interfaces, agent_is_frozen, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
-    decode_agent_system, has_standby, is_driver_ready, is_kvm_enabled, machine_name, migration,
-    qom_properties, run_state,
+    QmpReadError, QmpReader, ReadErrorKind, TEXT_CHARS_MAX, decode_agent_host_name,
+    decode_agent_interfaces, decode_agent_system, decode_agent_version, decode_base_memory_bytes,
+    decode_chardevs, decode_cpu_count, decode_cpu_slots, decode_driver_ready,
+    decode_file_system_count, decode_is_frozen, decode_kvm_enabled, decode_machine_type,
+    decode_migration, decode_qom_properties, decode_run_state, decode_standby_negotiated,
 };
 
 /// Statistics of an input, with which tests verify that seeds reach the intended states.
@@ -91,14 +92,18 @@ fn read_agent(input: &[u8]) {
     let mut reader = AgentReader::new();
     reader.handle_bytes(&[&b"\xff"[..], input].concat());
     while let Ok(Some(value)) = reader.poll_response(command) {
-        let texts =
-            [agent_version(&value), agent_host_name(&value), decode_agent_system(&value).name];
-        let names = agent_interfaces(&value).into_iter().map(|interface| Some(interface.name));
+        let texts = [
+            decode_agent_version(&value),
+            decode_agent_host_name(&value),
+            decode_agent_system(&value).name,
+        ];
+        let names =
+            decode_agent_interfaces(&value).into_iter().map(|interface| Some(interface.name));
         for text in texts.into_iter().chain(names).flatten() {
             assert!(text.chars().count() <= AGENT_TEXT_CHARS_MAX, "{text:?} is too long");
             assert!(!text.chars().any(char::is_control), "{text:?} contains control characters");
         }
-        let _ = (agent_is_frozen(&value), agent_count(command, &value));
+        let _ = (decode_is_frozen(&value), decode_file_system_count(command, &value));
     }
 }
 
@@ -158,15 +163,21 @@ fn check_event(event: &QmpEvent) {
 }
 
 fn read_answers(value: &Value) {
-    if let Ok(slots) = cpu_slots(value) {
+    if let Ok(slots) = decode_cpu_slots(value) {
         // A sum of all slots does not overflow.
         assert!(slots.iter().all(|slot| slot.cpus <= u64::from(u16::MAX)));
     }
-    if let Ok(read) = migration(value) {
+    if let Ok(read) = decode_migration(value) {
         assert!(read.bytes_sent <= 1 << 56 && read.remaining_bytes <= 1 << 56);
     }
-    let _ = (machine_name(value), has_standby(value), is_driver_ready(value));
-    let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));
-    let _ = base_memory(value);
-    let _ = (chardevs(value), qom_properties(value));
+    let _ =
+        (decode_machine_type(value), decode_standby_negotiated(value), decode_driver_ready(value));
+    let _ = (
+        decode_run_state(value),
+        decode_kvm_enabled(value),
+        decode_cpu_count(value),
+        decode_cpu_slots(value),
+    );
+    let _ = decode_base_memory_bytes(value);
+    let _ = (decode_chardevs(value), decode_qom_properties(value));
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use suimon_recording::{
-    PolicyReplay, Record, RecordingError, StreamId, begin, block_body, block_header, encode_block,
-    records,
+    PolicyReplay, Record, RecordingError, StreamId, begin_replay, decode_block_header,
+    decode_records, encode_block, verify_block_body,
 };
 
 /// Statistics of an input, with which tests verify that seeds reach the intended states.
@@ -30,10 +30,10 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut machines = BTreeMap::<StreamId, Box<dyn PolicyReplay>>::new();
     let mut last = 0;
-    for record in records(input, 1000) {
+    for record in decode_records(input, 1000) {
         let (offset, record) = match record {
             Ok(record) => record,
-            Err(RecordingError::Record { offset, .. }) => {
+            Err(RecordingError::InvalidRecord { offset, .. }) => {
                 assert!((1000..1000 + input.len() as u64).contains(&offset));
                 outcome.refused = true;
                 break;
@@ -44,7 +44,7 @@ pub fn check(input: &[u8]) -> Outcome {
         last = offset;
         match record {
             Record::Begin { stream, at, kind, initial_state: birth, .. } => {
-                match begin(kind, at, birth) {
+                match begin_replay(kind, at, birth) {
                     Ok(machine) => {
                         outcome.begun += 1;
                         machines.insert(stream, machine);
@@ -67,14 +67,14 @@ pub fn check(input: &[u8]) -> Outcome {
                     Err(_) => outcome.refused = true,
                 }
             }
-            Record::Origin(_) | Record::Names(_) | Record::Lost { .. } => {}
+            Record::Origin(_) | Record::Names(_) | Record::EndedEarly { .. } => {}
         }
     }
     let block = encode_block(input);
     let (header, body) = block.split_first_chunk().expect("a block has a header");
-    if let Ok(header) = block_header(*header, 0) {
+    if let Ok(header) = decode_block_header(*header, 0) {
         assert_eq!((header.length as usize, body), (input.len(), input));
-        assert_eq!(block_body(header, body, 0), Ok(()));
+        assert_eq!(verify_block_body(header, body, 0), Ok(()));
     }
     outcome
 }

@@ -112,7 +112,7 @@ impl Ring {
         let Ok(mut ring) = result else { return };
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
-            let frame = batch.spare().expect("an empty batch has room");
+            let frame = batch.next_free_frame().expect("an empty batch has room");
             for len in [60, 1514, 9000, FRAME_BYTES_MAX, 60] {
                 frame.reset();
                 frame.set_len(len);

@@ -3,7 +3,7 @@
 //! The input is the byte stream of QEMU. It is read as a whole, byte by byte, and in chunks of odd
 //! length; the frames are compared with a separate parser of the length prefixes.
 
-use suimon_stream_nic::framing::{FramingError, Reader};
+use suimon_stream_nic::framing::{FrameReader, FramingError};
 
 /// Maximum length of a frame in bytes, as QEMU's `net/net.h` defines it.
 const NET_BUFSIZE: usize = 4096 + 65_536;
@@ -50,7 +50,7 @@ fn walk(input: &[u8]) -> (Vec<&[u8]>, bool) {
 }
 
 fn read(input: &[u8], chunk_bytes: usize) -> (Vec<Vec<u8>>, Option<FramingError>) {
-    let mut reader = Reader::new();
+    let mut reader = FrameReader::new();
     let (mut frames, mut remaining) = (Vec::new(), input);
     loop {
         let is_ready = reader.is_ready();

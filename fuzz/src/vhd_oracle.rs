@@ -77,7 +77,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut model: Model =
         sectors.iter().map(|sector| (*sector, disk.read(range(*sector, 1)).unwrap())).collect();
     assert!(file.log().is_empty(), "an image that is only read is changed");
-    if disk.image.disk_geometry().block > WRITTEN_BLOCK_MAX {
+    if disk.image.disk_geometry().block_bytes > WRITTEN_BLOCK_MAX {
         return outcome;
     }
     disk.image = open(Access::Write).expect("a readable image can be opened for writing");
@@ -127,9 +127,13 @@ fn range(sector: u64, sectors: u64) -> ByteRange {
 /// Returns the sectors to check: the first ones of the first blocks, and the last of the disk.
 fn sectors(vhd: &Vhd) -> Vec<u64> {
     let geometry = vhd.disk_geometry();
-    assert!(geometry.size > 0 && geometry.size % SECTOR == 0 && geometry.size <= 2040 << 30);
-    let total = geometry.size / SECTOR;
-    let block = if geometry.block == 0 { total } else { geometry.block / SECTOR };
+    assert!(
+        geometry.size_bytes > 0
+            && geometry.size_bytes % SECTOR == 0
+            && geometry.size_bytes <= 2040 << 30
+    );
+    let total = geometry.size_bytes / SECTOR;
+    let block = if geometry.block_bytes == 0 { total } else { geometry.block_bytes / SECTOR };
     let starts = (0..total.div_ceil(block).min(BLOCKS_MAX)).map(|block_index| block_index * block);
     let mut sectors: Vec<u64> = starts
         .flat_map(|start| start..(start + block.min(SECTORS_MAX)).min(total))
@@ -189,7 +193,7 @@ fn carry_out(
     outcome: &mut Outcome,
 ) {
     let first = sectors[usize::from(step[1]) * sectors.len() / 256];
-    let total = disk.image.disk_geometry().size / SECTOR;
+    let total = disk.image.disk_geometry().size_bytes / SECTOR;
     let count = (u64::from(step[2] % 48) + 1).min(total - first);
     match step[0] % 8 {
         0..=3 => {

@@ -9,7 +9,7 @@ use std::io;
 
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{ByteRange, FileError, Image, ImageExtent, ImageFile, Location, Translation};
-use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids, check as check_image};
+use suimon_vhdx::{Guid, NewVhdx, ParentLocator, Vhdx, WriteGuids, check as check_image};
 
 const MB: u64 = 1 << 20;
 /// Size of the disk in bytes before it is damaged.
@@ -106,8 +106,8 @@ pub fn check(input: &[u8]) -> Outcome {
     assert!(report.faults.iter().all(|fault| header_fault(fault.field)), "{report:?}");
     assert!(file.log().is_empty(), "opening for reading changed the file");
     judge_places(&mut reader, &file);
-    let window = WINDOW.min(reader.disk_geometry().size);
-    let sector = u64::from(reader.disk_geometry().logical_sector);
+    let window = WINDOW.min(reader.disk_geometry().size_bytes);
+    let sector = u64::from(reader.disk_geometry().logical_sector_bytes);
     let Some(expected) = read(reader, &file, window) else { return outcome };
     let file = Bounded(MemoryFile::new(bytes));
     let Ok(image) = Vhdx::open(&file, &guids(1)) else { return outcome };
@@ -121,11 +121,11 @@ pub fn check(input: &[u8]) -> Outcome {
 fn image(options: u8) -> Vec<u8> {
     let file = MemoryFile::default();
     let parent = (options & 1 != 0).then(|| ParentLocator::new(Guid::new(9)));
-    let spec = NewImage {
+    let spec = NewVhdx {
         size: DISK,
         block_bytes: if options & 2 == 0 { MB } else { 2 * MB },
-        logical_sector: if options & 4 == 0 { 512 } else { 4096 },
-        physical_sector: 4096,
+        logical_sector_bytes: if options & 4 == 0 { 512 } else { 4096 },
+        physical_sector_bytes: 4096,
         is_fixed: options & 8 != 0,
         parent,
         file_write: Guid::new(1),
@@ -214,7 +214,7 @@ fn crc(bytes: &[u8]) -> u32 {
 
 /// Checks that the located bytes of the disk are within the file and that no two share a location.
 fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
-    let size = image.disk_geometry().size;
+    let size = image.disk_geometry().size_bytes;
     let file_len = file.len().expect("files in memory do not fail").next_multiple_of(MB);
     let block = image.block_bytes();
     let mut ranges = Vec::new();

@@ -20,8 +20,8 @@ use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadTogg
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
 use suimon_ring::{DiskDescription, DiskProperties, OffloadMask};
 use suimon_vhost_user::{
-    DeviceLink, DiskModel, FrontEndMessage, HEADER_BYTES, Header, Model, NicModel, Offer, Request,
-    VhostUserDevice,
+    DeviceModel, DeviceParameters, DiskModel, FeatureOffer, FrontEndMessage, HEADER_BYTES, Header,
+    NicModel, Request, VhostUserDevice,
 };
 
 const MESSAGES_MAX: usize = 64;
@@ -87,7 +87,7 @@ pub fn check(input: &[u8]) {
             mac: None,
             mtu: 1500,
         };
-        (Model::Nic(nic), Offer::new(2, true, &OffloadToggles::default(), 0))
+        (DeviceModel::Nic(nic), FeatureOffer::for_nic(2, true, &OffloadToggles::default(), 0))
     });
     check_device(input, 1, |host| {
         let disk = DiskDescription {
@@ -99,18 +99,24 @@ pub fn check(input: &[u8]) {
         let facts = Arc::new(DiskProperties::new(&disk));
         let disk =
             DiskModel { disk: DiskId(1), host, properties: facts, physical_sector_bytes: 4096 };
-        (Model::Disk(disk), Offer::disk(2, false, 0))
+        (DeviceModel::Disk(disk), FeatureOffer::for_disk(2, false, 0))
     });
 }
 
 /// Sends the messages to one device whose queues have `rings` rings each.
-fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Model, Offer)) {
+fn check_device(
+    input: &[u8],
+    rings: usize,
+    model: impl Fn(Arc<Register>) -> (DeviceModel, FeatureOffer),
+) {
     let host = Arc::new(Register::default());
     let (model, offer) = model(host.clone());
-    let mut device = VhostUserDevice::new(DeviceLink {
+    let mut device = VhostUserDevice::new(DeviceParameters {
         model,
         offer,
-        faults: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()),
+        fault_eventfd: Arc::new(
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap(),
+        ),
     });
     let mut remaining = input;
     for _ in 0..MESSAGES_MAX {
@@ -138,10 +144,10 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         // Half of the messages are executed as by the device's task, which stops the rings first.
         if kinds & 32 == 0 {
             assert!(device.try_stop(stops, Duration::ZERO), "the register returns rings at once");
-            assert!(!device.has_running(stops));
+            assert!(!device.is_any_running(stops));
         }
         let before = detached();
-        let is_one = !device.has_running(stops);
+        let is_one = !device.is_any_running(stops);
         let handled = device.handle(message);
         assert!(!is_one || detached() == before, "a ring was detached that {stops:?} omits");
         match handled {

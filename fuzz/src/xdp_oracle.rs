@@ -94,7 +94,7 @@ pub fn check(input: &[u8]) -> Outcome {
     for step in script.chunks_exact(8).take(STEPS_MAX) {
         bench.run(step.try_into().unwrap());
     }
-    bench.outcome.malformed = bench.queue.source.malformed();
+    bench.outcome.malformed = bench.queue.source.malformed_frames();
     bench.outcome
 }
 
@@ -257,10 +257,10 @@ impl Bench {
         let mut received = Vec::new();
         BATCH.with_borrow_mut(|batch| {
             batch.clear();
-            let malformed = self.queue.source.malformed();
+            let malformed_frames = self.queue.source.malformed_frames();
             let count = self.watched(|queue| queue.source.receive(batch)).unwrap();
             assert_eq!(count, batch.len());
-            let refused = self.queue.source.malformed() - malformed;
+            let refused = self.queue.source.malformed_frames() - malformed_frames;
             assert_eq!(expected.len(), count + refused as usize);
             received.extend(batch.frames().iter().map(wire));
         });
@@ -304,13 +304,13 @@ impl Bench {
         let len = len.max(14);
         let mut frame = Frame::new(0);
         let bytes: Vec<u8> = (0..len).map(|index| (index * 13 + len) as u8).collect();
-        frame.fill(&bytes);
+        frame.set_bytes(&bytes);
         if tag & 1 != 0 {
             frame.meta.tag = Some(VlanTag::from_tci(u16::from(tag)));
         }
-        let discarded = self.queue.sink.discarded();
+        let discarded_frames = self.queue.sink.discarded_frames();
         let sent = self.watched(|queue| queue.sink.transmit(&frame));
-        let is_kept = self.queue.sink.discarded() == discarded;
+        let is_kept = self.queue.sink.discarded_frames() == discarded_frames;
         if matches!(sent, Ok(TransmitResult::Accepted)) && is_kept {
             self.outcome.sent += 1;
             self.unsent.push_back(wire(&frame));
@@ -405,7 +405,7 @@ fn entry_at(ring: u64, index: u32, bytes: usize) -> u64 {
 
 fn wire(frame: &Frame) -> Vec<u8> {
     let wire = frame.wire_format();
-    [wire.front, wire.tag.as_ref().map_or(&[], |tag| &tag[..]), wire.rest].concat()
+    [wire.before_tag, wire.tag.as_ref().map_or(&[], |tag| &tag[..]), wire.after_tag].concat()
 }
 
 /// Returns true if the bytes contain an Ethernet header, and after an 802.1Q tag another type

@@ -71,7 +71,7 @@ pub enum ControlError {
         bytes: usize,
     },
     /// A system call on the socket failed.
-    #[error("{operation} device {device}: {errno}")]
+    #[error("{operation} device {device}: {error_text}")]
     SystemCallFailed {
         /// Operation, as in `sending on`.
         operation: &'static str,

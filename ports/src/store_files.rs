@@ -68,7 +68,7 @@ pub enum StoreFault {
     },
     /// The name refers to a directory, FIFO, device or socket.
     #[error(
-        "the file is {found} instead of a regular file; put the image there, or name another \
+        "the file is {found_type} instead of a regular file; put the image there, or name another \
          file"
     )]
     NotRegular {
@@ -79,7 +79,7 @@ pub enum StoreFault {
     #[error("the name contains a symbolic link or leads out of the store; name the file itself")]
     SymbolicLink,
     /// The operation needs a block device and the store is a directory, or the reverse.
-    #[error("the path of the store is {found}; {hint}")]
+    #[error("the path of the store is {found_type}; {hint}")]
     WrongStoreType {
         /// Type of the store, such as "a directory".
         found_type: &'static str,
@@ -90,7 +90,7 @@ pub enum StoreFault {
     #[error("the store is full; free space in it, or choose another store")]
     Full,
     /// The file system does not support the operation.
-    #[error("the file system of the store cannot {what}; {hint}")]
+    #[error("the file system of the store cannot {operation}; {hint}")]
     Unsupported {
         /// Operation that failed, completing "cannot …".
         operation: &'static str,

@@ -21,7 +21,7 @@ pub(crate) struct ListFlags {
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
     /// Folder for disks and other large files, whose free space is checked.
-    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER_DEFAULT)]
     work_folder: PathBuf,
     #[command(flatten)]
     form: OutputFlags,

@@ -49,7 +49,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "RUN", conflicts_with = "plans")]
     resume: Option<String>,
     /// Folder for disks and other large files of the experiment, which are removed at its end.
-    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER_DEFAULT)]
     work_folder: PathBuf,
     /// Print the ids of the runs as JSON when they have ended.
     #[arg(long)]

@@ -57,7 +57,7 @@ pub(crate) struct WorkFlags {
     #[command(flatten)]
     results: ResultsFlags,
     /// Folder for disks and other large files of experiments, which are removed at their end.
-    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER_DEFAULT)]
     work_folder: PathBuf,
 }
 

@@ -59,10 +59,10 @@ pub(crate) struct ConvertFlags {
     /// New file, relative to the path of the store; it must not exist.
     file: StoreFile,
     /// Image format of the new file.
-    #[arg(long, value_name = "FORMAT", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of_parser::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
     format: DiskFormat,
     /// Kind of the new file; `fixed` if absent with format `raw`, else `dynamic`.
-    #[arg(long, value_name = "KIND", value_parser = one_of::<DiskKind>(&["fixed", "dynamic"]))]
+    #[arg(long, value_name = "KIND", value_parser = one_of_parser::<DiskKind>(&["fixed", "dynamic"]))]
     kind: Option<DiskKind>,
 }
 

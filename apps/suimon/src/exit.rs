@@ -39,8 +39,8 @@ pub(crate) enum Failure {
     Operation(Box<Operation>),
     /// Interrupted while an operation was in progress.
     #[error(
-        "operation {id} continues; `suimon operation watch {id}` waits for its end, \
-         `suimon operation cancel {id}` cancels it"
+        "operation {operation_id} continues; `suimon operation watch {operation_id}` waits for its end, \
+         `suimon operation cancel {operation_id}` cancels it"
     )]
     Interrupted {
         /// Number of the operation that continues.
@@ -67,7 +67,7 @@ pub(crate) enum Failure {
         message: String,
     },
     /// The report that was printed contains errors.
-    #[error("exit code {code}")]
+    #[error("exit code {exit_code}")]
     ReportWithErrors {
         /// Exit code of the report.
         exit_code: u8,

@@ -43,7 +43,7 @@ pub(crate) struct ImageFlags {
     #[arg(long, value_name = "NAME")]
     store: Option<Name>,
     /// Image format of the file; detected if absent.
-    #[arg(long, value_name = "FORMAT", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of_parser::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
     format: Option<DiskFormat>,
 }
 

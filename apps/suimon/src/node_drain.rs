@@ -31,7 +31,7 @@ pub(crate) struct DrainFlags {
     #[arg(long, value_name = "NODE,…", value_delimiter = ',')]
     to: Vec<Name>,
     /// Target downtime of each VM at the end of its migration, 1ms to 60s, such as 300ms or 2s.
-    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_downtime_ms)]
     downtime: u32,
     /// Limit of memory transfer in bytes per second, such as 100MiB; no limit if absent.
     #[arg(long, value_name = "SIZE")]

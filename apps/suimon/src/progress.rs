@@ -90,7 +90,7 @@ pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Ope
         ended = following => ended,
         interrupt = tokio::signal::ctrl_c() => {
             interrupt?;
-            Err(Failure::Interrupted { operation_id })
+            Err(Failure::Interrupted { operation_id: id })
         }
     }
 }

@@ -145,7 +145,7 @@ impl Different {
                 )));
             }
         };
-        let value = settings::parse_value(key, argument).map_err(Failure::Usage)?;
+        let value = settings::parse_setting_value(key, argument).map_err(Failure::Usage)?;
         let table = if is_limit { &mut self.limits } else { &mut self.others };
         match table.insert(name.to_owned(), value) {
             None => Ok(()),

@@ -173,7 +173,7 @@ fn set_sends_only_the_given_keys() {
         json!({"offload": null})
     );
     let nothing = SetNic::parse_from(["x", "web"]).set.patch().unwrap_err();
-    assert_eq!(nothing.code(), 2);
+    assert_eq!(nothing.exit_code(), 2);
 }
 
 #[test]

@@ -68,11 +68,11 @@ pub(crate) fn parse(kind: ResourceKind, text: &str) -> Result<Setting, String> {
     let Some(key) = kind.key(name) else {
         return Err(format!("no key `{name}` exists; the keys are {}", key_names(kind)));
     };
-    Ok(Setting { key: key.name, value: parse_value(key, value_text)? })
+    Ok(Setting { key: key.name, value: parse_setting_value(key, value_text)? })
 }
 
 /// Parses a value of a key; `Null` for the default.
-pub(crate) fn parse_value(key: &Key, value_text: &str) -> Result<Value, String> {
+pub(crate) fn parse_setting_value(key: &Key, value_text: &str) -> Result<Value, String> {
     let value = match (key.form, value_text) {
         (_, "default") => return Ok(Value::Null),
         // `true` and `false`, as in options and the host file, are accepted, too.

@@ -76,7 +76,7 @@ pub(crate) struct StopFlags {
     /// Method of the request: `agent` (guest agent), `power-button` (ACPI), or `auto`, which uses
     /// the guest agent if it responds, else the power button.
     #[arg(long, value_name = "METHOD", default_value = "auto",
-        value_parser = one_of::<StopBy>(&["auto", "power-button", "agent"]))]
+        value_parser = one_of_parser::<StopMethod>(&["auto", "power-button", "agent"]))]
     by: StopMethod,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct MigrateFlags {
     #[arg(long, value_name = "NODE")]
     to: Name,
     /// Target downtime of the VM at the end of the migration, 1ms to 60s, such as 300ms or 2s.
-    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
+    #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_downtime_ms)]
     downtime: u32,
     /// Limit of memory transfer in bytes per second, such as 100MiB; no limit if absent.
     #[arg(long, value_name = "SIZE")]

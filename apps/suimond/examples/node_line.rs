@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use suimon_contract::{Name, NodeConfig};
 use suimon_node::{PeerNodes, PeerStream};
 use suimond::peer_nodes::HostPeerNodes;
-use suimond_api::line::{copy_bidirectional, register_local_socket};
+use suimond_api::byte_relay::{copy_bidirectional, register_local_socket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;

@@ -14,7 +14,7 @@ use suimon_contract::{
     IncomingMigrationRequest, NodeConfig, Operation, Plan,
 };
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
-use suimond_api::line::{copy_bidirectional, register_local_socket};
+use suimond_api::byte_relay::{copy_bidirectional, register_local_socket};
 use tokio::runtime::{Handle, Runtime};
 
 /// Threads that copy bytes of connections to other nodes: one for memory of VMs, one for the rest.

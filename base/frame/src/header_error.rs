@@ -8,7 +8,7 @@ pub enum FrameHeaderError {
     /// The frame ends within a header.
     #[error(
         "the frame ends inside its {layer} header: it has {len} bytes, and the header begins at \
-         offset {at}"
+         offset {offset}"
     )]
     Truncated {
         /// Name of the header's protocol.

@@ -40,13 +40,13 @@ pub enum ImageFault {
         other: &'static str,
     },
     /// A required feature is not supported.
-    #[error("required feature not supported: {what}")]
+    #[error("required feature not supported: {feature}")]
     Unsupported {
         /// Description of the unsupported feature.
         feature: String,
     },
     /// The image was modified since the metadata changes to redo were recorded.
-    #[error("the image was changed by another program since: {what}")]
+    #[error("the image was changed by another program since: {difference}")]
     ImageModified {
         /// Description of the detected difference.
         difference: &'static str,

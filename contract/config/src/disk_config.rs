@@ -181,7 +181,7 @@ pub struct DiskConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos_policy: Option<Name>,
     /// Limits of this disk.
-    #[serde(default, skip_serializing_if = "DiskQos::is_default")]
+    #[serde(default, skip_serializing_if = "QosLimits::is_default")]
     pub qos: QosLimits,
     /// Treatment of requests for which the store has no space. `wait`: they are queued until space
     /// is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD

@@ -90,7 +90,7 @@ macro_rules! with_type {
                 $result
             }
             $crate::ResourceKind::DiskQos => {
-                type $config = $crate::DiskQos;
+                type $config = $crate::QosLimits;
                 $result
             }
             $crate::ResourceKind::DiskVhostUser => {

@@ -16,7 +16,7 @@ pub struct DrainRequest {
     #[serde(rename = "to")]
     pub destinations: Vec<Name>,
     /// Target downtime of each VM at the end of its migration, in ms, 1 to 60 000.
-    #[serde(default = "downtime_default")]
+    #[serde(default = "default_downtime_ms")]
     #[schema(minimum = 1, maximum = 60_000)]
     pub downtime_ms: u32,
     /// Limit of memory transfer in bytes per second; none if absent.

@@ -148,7 +148,7 @@ mod tests {
             assert!(!filter(other).matches(&event), "{other}");
         }
         let severity = Severity::Error;
-        assert!(!EventFilter { severity_min, ..EventFilter::default() }.matches(&event));
+        assert!(!EventFilter { severity_min: severity, ..EventFilter::default() }.matches(&event));
         assert!(EventFilter { kind_number: Some(6108), ..filter("disk") }.matches(&event));
         assert!(!EventFilter { kind_number: Some(6109), ..filter("disk") }.matches(&event));
     }

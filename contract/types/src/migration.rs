@@ -28,7 +28,7 @@ pub struct MigrateVmRequest {
     pub destination: Name,
     /// Target downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
     /// memory can be sent in this time.
-    #[serde(default = "downtime_default")]
+    #[serde(default = "default_downtime_ms")]
     #[schema(minimum = 1, maximum = 60_000)]
     pub downtime_ms: u32,
     /// Limit of memory transfer in bytes per second; none if absent.

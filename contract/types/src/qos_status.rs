@@ -101,7 +101,6 @@ pub struct QosDelivery {
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    #[serde(rename = "device_baseline_latency_ns")]
     pub device_baseline_latency_ns: Option<u64>,
 }
 

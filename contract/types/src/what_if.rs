@@ -50,7 +50,7 @@ pub struct DiskProposal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos_policy: Option<Name>,
     /// Complete limits of the disk itself; none if neither these nor a policy is given.
-    #[serde(default, skip_serializing_if = "DiskQos::is_default")]
+    #[serde(default, skip_serializing_if = "QosLimits::is_default")]
     pub qos: QosLimits,
 }
 
@@ -64,7 +64,7 @@ pub struct QosPolicyProposal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<QosPolicyKind>,
     /// Complete limits of the policy.
-    #[serde(default, skip_serializing_if = "DiskQos::is_default")]
+    #[serde(default, skip_serializing_if = "QosLimits::is_default")]
     pub limits: QosLimits,
 }
 

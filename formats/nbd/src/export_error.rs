@@ -17,7 +17,7 @@ pub enum ExportError {
         max: usize,
     },
     /// A string contains a NUL byte.
-    #[error("the export's {field} has a NUL at offset {at}; remove it")]
+    #[error("the export's {field} has a NUL at offset {offset}; remove it")]
     Nul {
         /// Name of the property: `name` or `description`.
         field: &'static str,
@@ -33,9 +33,7 @@ pub enum ExportError {
         max: u32,
     },
     /// The preferred block size is not a power of two or too small.
-    #[error(
-        "a preferred block size of {found} bytes is invalid; set a power of two from {lowest} on"
-    )]
+    #[error("a preferred block size of {found} bytes is invalid; set a power of two from {min} on")]
     BlockPreferred {
         /// Value in the specification, in bytes.
         found: u32,
@@ -44,8 +42,8 @@ pub enum ExportError {
     },
     /// The maximum payload is out of range or not a multiple of the block size.
     #[error(
-        "a maximum payload of {found} bytes is invalid; set a multiple of {block} from {lowest} \
-         to {highest}"
+        "a maximum payload of {found} bytes is invalid; set a multiple of {block_min} from {min} \
+         to {max}"
     )]
     PayloadMax {
         /// Value in the specification, in bytes.
@@ -69,7 +67,9 @@ pub enum ExportError {
         max: u64,
     },
     /// The size is not a multiple of the minimum block size.
-    #[error("the size of an export, {found} bytes, must be a multiple of its block size {block}")]
+    #[error(
+        "the size of an export, {found} bytes, must be a multiple of its block size {block_min}"
+    )]
     SizeUnaligned {
         /// Value in the specification, in bytes.
         found: u64,

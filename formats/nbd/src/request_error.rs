@@ -44,7 +44,7 @@ pub enum RequestError {
         length: u64,
     },
     /// The range is not aligned to the minimum block size.
-    #[error("offset {offset} and length {length} are not both multiples of {block}")]
+    #[error("offset {offset} and length {length} are not both multiples of {block_min}")]
     Unaligned {
         /// Offset in the request's header.
         offset: u64,

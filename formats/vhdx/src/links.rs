@@ -3,10 +3,10 @@
 use suimon_image::{ImageError, ImageFile};
 
 use crate::header::Headers;
-use crate::log::find;
+use crate::log::read_log;
 use crate::metadata::Metadata;
 use crate::region::Regions;
-use crate::replayed_view::{Overlay, View};
+use crate::replayed_view::{LogOverlay, ReplayedView};
 use crate::{Guid, ParentLocator};
 
 /// Identifiers of an image's contents and of its parent.
@@ -29,25 +29,27 @@ impl Links {
     pub fn read(file: &dyn ImageFile) -> Result<Self, ImageError> {
         let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
         let headers = Headers::read(file, file_len)?;
-        let overlay = Overlay::default();
-        let view = View { file, file_len, len: file_len, overlay: &overlay };
+        let overlay = LogOverlay::default();
+        let view = ReplayedView { file, file_len, replayed_len: file_len, overlay: &overlay };
         let parent = match read_parent(&view) {
             Ok(parent) => parent,
             Err(error) => {
-                let Ok(replay) = find(file, file_len, &headers.current) else { return Err(error) };
+                let Ok(replay) = read_log(file, file_len, &headers.current) else {
+                    return Err(error);
+                };
                 if replay.changes.is_empty() {
                     return Err(error);
                 }
-                let overlay = Overlay { changes: replay.changes };
+                let overlay = LogOverlay { changes: replay.changes };
                 let len = replay.file_len.max(file_len);
-                read_parent(&View { file, file_len, len, overlay: &overlay })?
+                read_parent(&ReplayedView { file, file_len, replayed_len: len, overlay: &overlay })?
             }
         };
         Ok(Self { data_write: headers.current.data_write, parent })
     }
 }
 
-fn read_parent(view: &View<'_>) -> Result<Option<ParentLocator>, ImageError> {
+fn read_parent(view: &ReplayedView<'_>) -> Result<Option<ParentLocator>, ImageError> {
     let regions = Regions::read(view)?;
     Ok(Metadata::read(view, regions.metadata)?.parent)
 }

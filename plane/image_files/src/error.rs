@@ -31,7 +31,7 @@ pub enum DiskFault {
         found: String,
     },
     /// The parent was not found under any recorded or configured name.
-    #[error("parent not found: {}", search(recorded, tried))]
+    #[error("parent not found: {}", search(recorded_paths, searched_files))]
     ParentMissing {
         /// Paths of the parent that the image records; empty if the configuration names the parent.
         recorded_paths: Vec<String>,
@@ -131,7 +131,7 @@ pub enum DiskFault {
     },
     /// The store has less free space than a fixed disk needs.
     #[error(
-        "the disk needs {required} bytes and the store has {free} free; free space on it, choose \
+        "the disk needs {required_bytes} bytes and the store has {free_bytes} free; free space on it, choose \
          another store, or create a dynamic disk"
     )]
     NoSpace {
@@ -148,7 +148,7 @@ pub enum DiskFault {
         error: Box<DiskError>,
     },
     /// A backup of metadata does not match the current image.
-    #[error("the backup {backup} cannot be restored: {why}")]
+    #[error("the backup {backup} cannot be restored: {reason}")]
     BackupMismatch {
         /// Name of the file with the backup.
         backup: String,

@@ -121,10 +121,10 @@ mod tests {
             assert!(base.parents().is_empty());
             assert!(top.accepts(&base, modified()) && !base.accepts(&top, modified()));
             assert!(!top.accepts(&top, modified()));
-            close(disk.spec, "child").unwrap();
+            close(disk.layer_stack, "child").unwrap();
             if format == DiskFormat::Vhdx {
                 let disk = seeded(300, |seeds| open(files.as_ref(), &base_plan, seeds)).unwrap();
-                close(disk.spec, "base").unwrap();
+                close(disk.layer_stack, "base").unwrap();
             } else {
                 files.set_modified(&name("base"), 1_700_000_010).unwrap();
             }

@@ -1,8 +1,8 @@
 //! Specification of a disk ([`DiskPlan`]).
 
 use suimon_ports::{FileLockMode, FileName};
-use suimon_vhd::DISK_BYTES_MAX;
-use suimon_vhdx::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
+use suimon_vhd::DISK_BYTES_MAX as VHD_DISK_BYTES_MAX;
+use suimon_vhdx::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX as VHDX_DISK_BYTES_MAX};
 
 use super::error::{DiskError, DiskFault};
 use crate::format::{DiskFormat, DiskKind};
@@ -211,8 +211,8 @@ impl DiskPlan {
             ));
         }
         let (max, allowed) = match self.format {
-            DiskFormat::Vhd => (DISK_BYTES_MAX, "at most 2040 GiB with format vhd; use vhdx"),
-            DiskFormat::Vhdx => (DISK_BYTES_MAX, "at most 64 TiB with format vhdx"),
+            DiskFormat::Vhd => (VHD_DISK_BYTES_MAX, "at most 2040 GiB with format vhd; use vhdx"),
+            DiskFormat::Vhdx => (VHDX_DISK_BYTES_MAX, "at most 64 TiB with format vhdx"),
             // Largest file offset of the system.
             _ => (i64::MAX.unsigned_abs(), "less than 8 EiB"),
         };

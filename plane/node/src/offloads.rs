@@ -8,7 +8,7 @@ use suimon_contract::{
 use suimon_frame::Offloads;
 use suimon_offload::{
     CapabilityStatus, FrameDirection, OffloadCapability, OffloadReason, Performer, PerformerChoice,
-    PortKind, effective, is_supported, performer, performer_at_device,
+    PortKind, effective_offloads, is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
     DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadToggles,

@@ -87,7 +87,7 @@ pub use commit::idle::IDLE_AFTER;
 pub use disk::counters::{DiskIoCounters, OpCounters};
 pub use disk::dirty_map::DirtyMap;
 pub use disk::latency::{LatencyHistogram, LatencyPercentiles};
-pub use disk::location::StoreDiskSlot;
+pub use disk::qos_slot::StoreDiskSlot;
 pub use disk::rejected::RejectedDisk;
 pub use disk::stall::STALLED_AFTER;
 pub use engine::notices::{FAULT_NOTICE_INTERVAL, NOTICES_MAX, SpaceChange, StorageNotice};

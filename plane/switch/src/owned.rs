@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, Offloads, complete_checksum, segment};
-use suimon_offload::{EgressStep, plan};
+use suimon_offload::{EgressStep, egress_step};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, QueueFault, TransmitResult};
 use suimon_quantity::{QueueId, Time};
 

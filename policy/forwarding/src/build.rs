@@ -83,7 +83,7 @@ pub enum TablesError {
     /// The port named in `reached_by_uplink` is not an uplink of the same switch.
     #[error(
         "port {} is reached by port {}, which is not an uplink of its switch; name an uplink of \
-         the switch", .port.0, .by.0)]
+         the switch", .port.0, .reached_by_uplink.0)]
     InvalidReachedByUplink {
         /// Port with the invalid reference.
         port: PortId,

@@ -344,8 +344,8 @@ proptest! {
         let [_, _, _, _, _, unscheduled_ns, unserviced_ns, requests, unmeasured, ..] = counts;
         let [.., metadata_ns, flush_ns, discard_ns, unmeasured_ns] = counts;
         let time = RequestTime {
-            busy_ns, in_flight_ns, device_ns, own_latency_ns, unloaded_latency_ns, unscheduled_ns, unserviced_ns,
-            completed_requests, requests_without_device_time, metadata_ns, flush_ns, discard_ns, unmeasured_ns,
+            busy_ns, in_flight_ns, device_ns, own_latency_ns: own_ns, unloaded_latency_ns: unloaded_ns, unscheduled_ns, unserviced_ns,
+            completed_requests: requests, requests_without_device_time: unmeasured, metadata_ns, flush_ns, discard_ns, unmeasured_ns,
         };
         let waits: Vec<_> = QueueCause::ALL.into_iter().zip(waits).collect();
         let delivery = DeliveryStats { window_ns, ..window(time, &waits) };

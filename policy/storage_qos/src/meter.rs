@@ -36,7 +36,7 @@ impl Meter {
     /// Creates the meter of an unused maximum of `per_second` units. `extra` units may be used at
     /// once, in addition to those of `catch_up`.
     pub(crate) fn new(per_second: u64, extra: u64, catch_up: Duration) -> Self {
-        let unit_time = UnitTime::from_rate_max(per_second);
+        let pace = UnitTime::from_rate_max(per_second);
         Self { pace, tolerance_ns: tolerance_ns(pace, extra, catch_up), used_until: 0 }
     }
 

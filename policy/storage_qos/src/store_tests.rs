@@ -136,7 +136,7 @@ fn slots_are_reused_and_changes_are_reported_once() {
         changes,
         [
             ConfigStep::RemoveDisk(slot),
-            ConfigStep::SetFlow { flow, owner, limits: min(4) },
+            ConfigStep::SetFlow { flow, owner: holder, limits: min(4) },
             ConfigStep::SetDisk { slot, disk: DiskId(4), flow },
         ]
     );

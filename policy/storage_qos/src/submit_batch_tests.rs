@@ -150,7 +150,7 @@ proptest! {
                     for side in [&mut single, &mut batched] {
                         let Some(((slot, bytes), requests)) = side.take(index, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
-                        let completed = CompletedRequests { operation: IoKind::Read, bytes, requests, latency_sum_ns };
+                        let completed = CompletedRequests { operation: IoKind::Read, bytes, requests, latency_sum_ns: latency_ns };
                         side.scheduler.handle_completed_requests(now, slot, completed);
                     }
                 }
@@ -195,7 +195,7 @@ proptest! {
                         single.scheduler.handle_completed_requests(now, slot, single_completion);
                     }
                     let latency_ns = one_ns.map(|ns| ns * u64::from(requests));
-                    let batch_completion = CompletedRequests { requests, latency_sum_ns, ..single_completion };
+                    let batch_completion = CompletedRequests { requests, latency_sum_ns: latency_ns, ..single_completion };
                     batched.scheduler.handle_completed_requests(now, slot, batch_completion);
                     prop_assert_eq!(single.scheduler.in_flight(), batched.scheduler.in_flight());
                 }

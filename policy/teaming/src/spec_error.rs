@@ -79,7 +79,7 @@ pub enum TeamSpecError {
     /// The configuration belongs to another team.
     #[error(
         "the identifier is that of team {}, not of team {}; the identifier of a team cannot \
-         change", .team.0, .other.0)]
+         change", .team.0, .named_team.0)]
     WrongTeam {
         /// Team that was to be changed.
         team: TeamId,

@@ -27,7 +27,7 @@ pub enum VmqSpecError {
         permitted: usize,
     },
     /// The base worker does not exist.
-    #[error("base_worker {base} does not exist; set one of {}", List(.known))]
+    #[error("base_worker {base} does not exist; set one of {}", List(.existing_workers))]
     UnknownBase {
         /// Configured base worker number.
         base: WorkerId,
@@ -43,7 +43,7 @@ pub enum VmqSpecError {
         base: WorkerId,
     },
     /// The NUMA node has no worker of the data plane.
-    #[error("numa_node {node} has no worker; set one of {}", List(.known))]
+    #[error("numa_node {numa_node} has no worker; set one of {}", List(.existing_nodes))]
     UnknownNumaNode {
         /// Configured NUMA node number.
         numa_node: u16,
@@ -52,7 +52,7 @@ pub enum VmqSpecError {
     },
     /// The base worker is on another NUMA node.
     #[error(
-        "base_worker {base} is not on numa_node {node}; set one of {}", List(.on_node))]
+        "base_worker {base} is not on numa_node {numa_node}; set one of {}", List(.workers_on_node))]
     BaseWorkerOnOtherNumaNode {
         /// Configured `base_worker`.
         base: WorkerId,

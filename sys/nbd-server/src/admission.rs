@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use suimon_socket_runtime::blocking;
+use suimon_socket_runtime::run_blocking;
 
 use crate::client::Client;
 use crate::handshake::{NegotiatedConnection, negotiate_connection};

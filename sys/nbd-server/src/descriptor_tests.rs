@@ -18,7 +18,7 @@ use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
 
 use crate::queue_resources::QueueResources;
 use crate::queue_tests::{READ, WRITE, connection_of, header};
-use crate::server_tests::{Exports, LIMIT, choose, server_context};
+use crate::server_tests::{Exports, LIMIT, choose, host};
 use crate::{NbdAccounting, NbdServer, UnixAccess};
 
 /// Creates a TCP connection. Closing the first socket blocks for ten times [`LIMIT`] unless the

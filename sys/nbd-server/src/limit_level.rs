@@ -52,7 +52,7 @@ pub enum LimitExceeded {
     },
     /// All buffer memory in the scope is reserved for its present connections.
     #[error(
-        "the {max} bytes of buffer memory of {} are reserved for its connections. Raise {}",
+        "the {max_bytes} bytes of buffer memory of {} are reserved for its connections. Raise {}",
         scope_owner(.scope),
         keys(.scope).1
     )]

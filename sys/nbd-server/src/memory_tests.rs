@@ -11,7 +11,7 @@ use suimon_nbd::Framing;
 use suimon_ports::{DiskOutcome, DiskQueue, NbdLimits};
 
 use crate::queue_tests::{READ, connection_of, header, received};
-use crate::server_tests::{Exports, LIMIT, choose, server_context};
+use crate::server_tests::{Exports, LIMIT, choose, host};
 use crate::{NbdAccounting, NbdQueue, NbdServer, RESERVED_BYTES, UnixAccess};
 
 /// Memory of a connection that the limits do not count, in bytes: its tables of requests and

@@ -16,7 +16,7 @@ use suimon_ports::DiskQueue;
 use suimon_socket_runtime::{HANDSHAKES_BURST, HANDSHAKES_PER_SECOND};
 
 use crate::queue_tests::{WRITE, header};
-use crate::server_tests::{Exports, LIMIT, server_context};
+use crate::server_tests::{Exports, LIMIT, host};
 use crate::{NbdQueue, NbdServer, NbdTls, TcpAccess};
 
 /// `NBD_OPT_STARTTLS`.

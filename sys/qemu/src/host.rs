@@ -158,7 +158,7 @@ fn negotiate(
         decode_cpu_count(&shared.request(&Command::QueryCpusFast)?).map_err(invalid_reply)?;
     let chardevs =
         decode_chardevs(&shared.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
-    let agent = decode_chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
+    let agent = chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
     let waits_for_space = state == RunState::IoError;
     let state = match state {
         RunState::Running => VmRunState::Running,

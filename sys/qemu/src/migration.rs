@@ -16,8 +16,8 @@ use suimon_qmp::MigrationCapability::{
     AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
 };
 use suimon_qmp::{
-    Command, MigrationStage, decode_base_memory_bytes, decode_machine_type, decode_qom_properties,
-    migration,
+    Command, MigrationStage, decode_base_memory_bytes, decode_machine_type, decode_migration,
+    decode_qom_properties,
 };
 use suimon_unix_socket::refuse_descriptors;
 

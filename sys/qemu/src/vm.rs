@@ -224,7 +224,7 @@ impl QemuVm {
     fn console_chardev(&self) -> Result<Chardev, VmError> {
         let chardevs =
             decode_chardevs(&self.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
-        let console = decode_chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
+        let console = chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
         console.ok_or_else(|| refused(format!("VM {} has no serial console", self.identity.name)))
     }
 }

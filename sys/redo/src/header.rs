@@ -138,6 +138,6 @@ mod tests {
         assert!(Header::decode(&other).is_some_and(|other| other.first_entry == 9));
         assert_eq!(Header::decode(&bytes[..70]), None);
         assert_eq!(version(&bytes), Some(VERSION));
-        assert_eq!((version(&bytes[..11]), version(&[0; HEADER])), (None, None));
+        assert_eq!((version(&bytes[..11]), version(&[0; HEADER_BYTES])), (None, None));
     }
 }

@@ -23,7 +23,7 @@ use clock::{clock_cost, cpu_time};
 use disk::{DISK_FEATURES, Wanted};
 use rig::any::AnyDriver;
 use rig::packed::RING_PACKED;
-use rig::{Vm, interrupt_line};
+use rig::{Vm, call_line};
 use suimon_ports::DiskOutcome;
 use suimon_ring::{
     DiskDescription, DiskProperties, DiskRing, InflightLayout, InflightRegion, RingTracking,

@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clock::{clock_cost, cpu_time};
 use rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
-use rig::{Driver, Vm, event, interrupt_line};
+use rig::{Driver, Vm, call_line, event};
 use suimon_frame::{FrameBatch, Offloads};
 use suimon_ports::TransmitResult;
 use suimon_ring::{

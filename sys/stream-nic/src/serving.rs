@@ -10,7 +10,7 @@ use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{
     DescriptorGuard, LogRateLimit, ReconnectPause, RejectionRateLimit, SocketRuntime, TaskStop,
-    WatchedFd, blocking, run_blocking_on,
+    WatchedFd, run_blocking, run_blocking_on,
 };
 use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;

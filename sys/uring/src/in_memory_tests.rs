@@ -66,7 +66,7 @@ proptest! {
                     bench.memory.fill(0, &vec![byte; len]);
                     let completion = bench.run(|table| {
                         let from = part(table, 0, len as u64);
-                        FileRequest::Write { offset, source, is_durable: false }
+                        FileRequest::Write { offset, source: from, is_durable: false }
                     });
                     prop_assert!(completion.result.is_ok());
                     write_model(&mut model, offset, len, byte);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_ports::{DeviceError, VhostUserMode};
-use suimon_socket_runtime::{SocketRuntime, Task, TaskStop, WatchedFd, blocking};
+use suimon_socket_runtime::{SocketRuntime, Task, TaskStop, WatchedFd, run_blocking};
 use suimon_unix_socket::{accept, connect_to, probe_connecting, probe_listening};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;

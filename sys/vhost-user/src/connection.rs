@@ -40,7 +40,7 @@ pub(crate) enum ConnectionEnd {
     #[error("the front-end disconnected")]
     PeerClosed,
     /// The front-end closed its end inside a message.
-    #[error("the connection ended after {received_bytes} of {expected} bytes of a message")]
+    #[error("the connection ended after {received_bytes} of {expected_bytes} bytes of a message")]
     Truncated {
         /// Bytes of the message received so far.
         received_bytes: usize,
@@ -49,7 +49,7 @@ pub(crate) enum ConnectionEnd {
     },
     /// The rest of a message did not arrive in time.
     #[error(
-        "{received_bytes} of {expected} bytes of a message were received, the rest did not follow"
+        "{received_bytes} of {expected_bytes} bytes of a message were received, the rest did not follow"
     )]
     Stalled {
         /// Bytes of the message received so far.

@@ -29,7 +29,7 @@ pub enum DeviceFault {
         size: u64,
     },
     /// The message refers to a vring that the device does not have.
-    #[error("{request}: vring {index} does not exist, this {noun} has {count} vrings")]
+    #[error("{request}: vring {index} does not exist, this {device_kind} has {count} vrings")]
     VringIndex {
         /// Request of the rejected message.
         request: Request,

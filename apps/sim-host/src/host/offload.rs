@@ -4,7 +4,7 @@
 use suimon_frame::Offloads;
 use suimon_offload::{
     DeviceFeatures, FeatureState, FrameDirection, OffloadCapability, OffloadToggles, Performer,
-    PortKind, effective, performer_at_device,
+    PortKind, effective_offloads, performer_at_device,
 };
 
 use crate::host::spec::NicSpec;

@@ -19,7 +19,7 @@
 
 use suimon_power::{
     Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerSpec, SettingId,
-    SettingRecords, Turbo, TurboFile, decide, reconcile,
+    SettingRecords, Turbo, TurboFile, plan_requirements, reconcile,
 };
 use suimon_quantity::Time;
 

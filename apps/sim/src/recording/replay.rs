@@ -9,7 +9,7 @@ use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
     Difference, LossReason, ObjectNames, PolicyKind, PolicyReplay, Record, RecordError,
-    RecordingSource, StreamId, begin, decode_json,
+    RecordingSource, StreamId, begin_replay, decode_json,
 };
 
 use crate::recording::names::{add_names, store_name};

@@ -155,7 +155,7 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use suimon_contract::{RENAMES, Renamed, TopDisk, to_json};
+    use suimon_contract::{RENAMES, RenamedItem, TopDisk, to_json};
 
     use super::*;
     use crate::top::example::{example, port, snapshot, top_disk};
@@ -190,7 +190,7 @@ mod tests {
         let objects = [&json, &json["workers"][0], &json["disks"][0], &json["power"]];
         let mut count = 0;
         for rename in
-            RENAMES.iter().filter(|rename| matches!(rename.object, Renamed::Output { .. }))
+            RENAMES.iter().filter(|rename| matches!(rename.item, RenamedItem::CommandOutput { .. }))
         {
             let has_both = |object: &&&Value| {
                 object.get(rename.new).is_some_and(|value| object.get(rename.old) == Some(value))

@@ -26,7 +26,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 /// node stays drained in both cases, also after a restart of its daemon.
 #[utoipa::path(post, path = "/1.0/nodes/{name}/drain", tag = "nodes", operation_id = "drain_node",
     params(("name" = String, Path, description = "Host name of this host, or name of a `[[node]]`."),
-        TrialParameters),
+        DryRunParameters),
     request_body = DrainRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = DrainPlan),
         (status = "4XX", body = ErrorBody)))]

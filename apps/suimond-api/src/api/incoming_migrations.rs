@@ -49,7 +49,7 @@ pub(super) struct DryRunParameters {
 /// continues on this host. The VM, its NICs, disks and QoS policies leave the desired state of this
 /// host.
 #[utoipa::path(post, path = "/1.0/vms/{name}/migrate", tag = "vms",
-    operation_id = "migrate_vm", params(("name" = String, Path), TrialParameters),
+    operation_id = "migrate_vm", params(("name" = String, Path), DryRunParameters),
     request_body = MigrateVmRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = suimon_contract::Plan),
         (status = "4XX", body = ErrorBody)))]
@@ -70,7 +70,7 @@ async fn migrate(
 
 /// Prepares the migration of a VM to this host. Used between nodes.
 #[utoipa::path(post, path = "/1.0/arrivals", tag = "arrivals",
-    operation_id = "prepare_arrival", params(TrialParameters), request_body = IncomingMigrationRequest,
+    operation_id = "prepare_arrival", params(DryRunParameters), request_body = IncomingMigrationRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = suimon_contract::Plan),
         (status = "4XX", body = ErrorBody)))]
 async fn prepare(

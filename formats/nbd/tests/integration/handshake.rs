@@ -1,7 +1,7 @@
 //! Server side of the handshake, option by option, compared with the NBD specification
 //! (`doc/proto.md`).
 
-use crate::nbd_client::{ACK, INFO, META_CONTEXT, OptionReply, SERVER, info, meta_context, option};
+use crate::nbd_client::{ACK, INFO, META_CONTEXT, OptionReply, SERVER, info, meta, option};
 use crate::support;
 use crate::support::{Connection, MIB, export, spec};
 use suimon_nbd::{

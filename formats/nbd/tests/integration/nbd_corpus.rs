@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::nbd_client::{
     Ask, BLOCK_STATUS, CACHE, DF, DISC, FAST_ZERO, FLUSH, FUA, PAYLOAD_LEN, READ, REQ_ONE, TRIM,
-    WRITE, WRITE_ZEROES, info, meta_context, option,
+    WRITE, WRITE_ZEROES, info, meta, option,
 };
 use crate::nbd_disk::DISK_BYTES;
 use crate::nbd_oracle::{Outcome, check};

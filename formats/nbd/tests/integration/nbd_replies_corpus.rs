@@ -81,7 +81,7 @@ fn scripts_reach_their_expected_result() {
     else {
         panic!("{results:?}");
     };
-    assert_eq!((with.allocation, without.allocation), (Some(1), None));
+    assert_eq!((with.allocation_context_id, without.allocation_context_id), (Some(1), None));
     assert_eq!((with.size, with.block_sizes.min), (64 << 20, 512));
 }
 

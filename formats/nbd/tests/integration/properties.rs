@@ -1,8 +1,6 @@
 //! Properties for arbitrary input, arbitrary splits of it, and arbitrary requests and extents.
 
-use crate::nbd_client::{
-    Ask, BLOCK_STATUS, Fields, READ, info, meta_context, option, option_reply,
-};
+use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, option};
 use crate::support::{ALL, Connection, HandshakeResult, MIB, export, spec, transmission};
 use proptest::prelude::*;
 use suimon_nbd::{

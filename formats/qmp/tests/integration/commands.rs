@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use suimon_qmp::{
     BlockNode, Command, MigrationStage, Netdev, QmpEvent, QmpMessage, QmpReader, ReconnectOption,
-    RunState, decode_cpu_slots, decode_machine_type, decode_run_state, migration,
+    RunState, decode_cpu_slots, decode_machine_type, decode_migration, decode_run_state,
 };
 
 fn encoded(command: &Command) -> Value {

@@ -96,7 +96,7 @@ proptest! {
         let history = history(&file, &ops);
         let file_log = file.log();
         for started in 0..=file_log.len() {
-            let crash = Crash { before: &before, changes: &file_log, started_count };
+            let crash = Crash { before: &before, changes: &file_log, started_count: started };
             let allowed = history.allowed(started, &initial);
             for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
                 let (file, contents) = reopened(crash.content_after(&order, &fates), &allowed)?;
@@ -129,7 +129,7 @@ proptest! {
         drop(open(&file, Access::Write).unwrap());
         let repairs = file.log();
         for started in 0..=repairs.len() {
-            let crash = Crash { before: &left, changes: &repairs, started_count };
+            let crash = Crash { before: &left, changes: &repairs, started_count: started };
             for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
                 let reopened_file = MemoryFile::new(crash.content_after(&order, &fates));
                 let mut parent = read_parent;
@@ -158,7 +158,7 @@ proptest! {
         let numbers_after = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
         let file_log = file.log();
         for started in 0..=file_log.len() {
-            let crash = Crash { before: &before, changes: &file_log, started_count };
+            let crash = Crash { before: &before, changes: &file_log, started_count: started };
             for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
                 let left = MemoryFile::new(crash.content_after(&order, &fates));
                 let mut parent = read_parent;

@@ -80,7 +80,7 @@ fn redo_is_rejected_after_writes_of_another_program() {
 #[test]
 fn redo_is_rejected_for_another_image() {
     let (bytes, mut redo) = after_one_write(&VhdBench, &dynamic(BLOCK, DISK));
-    redo.opened.write_id[0] ^= 1;
+    redo.identity_at_open.write_id[0] ^= 1;
     let file = MemoryFile::new(bytes);
     let before = file.bytes();
     let error = reopen(&file, &redo).unwrap_err();

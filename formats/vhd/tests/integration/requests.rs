@@ -220,7 +220,7 @@ proptest! {
         }
         let file_log = file.log();
         for started in (0..=file_log.len()).step_by(3).chain([file_log.len()]) {
-            let crash = Crash { before: &before, changes: &file_log, started_count };
+            let crash = Crash { before: &before, changes: &file_log, started_count: started };
             let allowed = engine.history.allowed(started, &initial);
             for (order, fates) in fates(crash.unflushed_count(), &mut rng).into_iter().take(6) {
                 let (file, contents) = reopened(crash.content_after(&order, &fates), &allowed)?;

@@ -10,7 +10,7 @@ use suimon_ports::{FileLockMode, FileName};
 
 use super::tests::{Bench, Damage, MB, NOW, formats};
 use super::*;
-use crate::open_tests::{child, name, plan, recorded_image, seeded};
+use crate::open_tests::{child, name, plan, recorded, seeded};
 use crate::{
     DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy, close, create, open,
 };

@@ -8,7 +8,7 @@ use suimon_ports::testing::MemoryRedoRecords;
 use super::offline_disk::OfflineDisk;
 use super::tests::{BASE, Bench, CHILD, Fill, MB, model, run};
 use super::{CheckJob, CopyJob, MergeJob};
-use crate::open_tests::{child, name, plan, recorded_image};
+use crate::open_tests::{child, name, plan, recorded};
 use crate::{
     DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk,
     RemainingRecordPolicy, create, discard_remaining_record, open,

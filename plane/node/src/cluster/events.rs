@@ -34,7 +34,7 @@ pub(super) fn record_not_saved_event(
     of_store(EventKind::RecordNotSaved, store, text)
         .with("record", record)
         .with("reason", error)
-        .repeated()
+        .rate_limited()
 }
 
 /// Returns the event of shared policies of the cluster that cannot be saved.

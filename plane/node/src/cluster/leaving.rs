@@ -58,7 +58,7 @@ fn remove_left_records(store: &dyn ClusterKvStore, root: &str) -> Result<bool, C
     // Read last: a node becomes a member before it has reports and grants, and numbers are not
     // used again.
     let members = read_below(MEMBERS)?;
-    let records = members.iter().map(read::<MemberRecord>);
+    let records = members.iter().map(decode_entry::<MemberRecord>);
     let Some(numbers) = records.map(|record| Some(record?.id.0)).collect::<Option<BTreeSet<u32>>>()
     else {
         return Ok(false);

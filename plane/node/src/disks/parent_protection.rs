@@ -127,7 +127,7 @@ impl ImageTask {
              its parent, which a write would make unusable ({error}). Make {name} readable, or \
              move it out of the store. To read {file} only, set read_only = true"
         );
-        Err(ApiError::new(ErrorCode::HostError, text).about(&self.label).field("file"))
+        Err(ApiError::new(ErrorCode::HostError, text).with_resource(&self.label).with_field("file"))
     }
 
     /// Returns true if `image` is among the parents of the closed disk `disk`. The search ends at

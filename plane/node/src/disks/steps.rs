@@ -153,7 +153,7 @@ impl Controller {
         entry: Arc<DiskEntry>,
         (required, is_new): (&RequiredDisk, Option<bool>),
         options: ChangeOptions,
-        undo: &mut Vec<DiskRollback>,
+        undo: &mut Vec<DiskUndo>,
     ) -> Result<(), ApiError> {
         let (was_new, was_unchecked) = (entry.is_new(), entry.checks_children());
         let old = std::mem::replace(&mut entry.lock().required, required.clone());
@@ -166,7 +166,13 @@ impl Controller {
         let opened = self.open_or_keep_faulty(&entry, options);
         entry.lock().is_image_requested = false;
         let is_made = *opened.as_ref().unwrap_or(&false);
-        undo.push(DiskRollback::Close { entry, old, was_new, was_unchecked, is_made });
+        undo.push(DiskUndo::Close {
+            entry,
+            previous_config: old,
+            was_new,
+            was_unchecked,
+            is_file_created: is_made,
+        });
         opened.map(|_| ())
     }
 

@@ -243,7 +243,7 @@ impl StoreThreads {
     /// Returns true if at least half of the threads on stores that are not silent work. Periodic
     /// queries then wait, so that they leave threads for disks.
     pub(super) fn is_half_used(&self) -> bool {
-        self.lock().running() >= THREADS_MAX / 2
+        self.lock().running_threads() >= THREADS_MAX / 2
     }
 
     /// Checks that a store is not silent.

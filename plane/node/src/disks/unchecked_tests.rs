@@ -73,7 +73,7 @@ fn a_disk_whose_file_was_found_is_still_checked() {
     let entry = shared.disks.find(&name("data")).unwrap();
     entry.set_new(false);
     assert!(entry.checks_children());
-    let failure = shared.file_work(&entry).open().err().unwrap();
+    let failure = shared.image_task(&entry).open().err().unwrap();
     assert!(failure.error.message.contains(REFUSAL), "{}", failure.error);
     assert_child_usable(&harness);
     assert!(!entry.checks_children());

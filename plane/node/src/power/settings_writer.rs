@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_ports::{PowerHost, StateStore, StateStoreError};
 use suimon_power::{
     ExternalChange, HostPowerSettings, OverwritePolicy, PowerSpec, Reconciliation, RequiredSetting,
-    SettingId, SettingKind, SettingRecords, decide, reconcile,
+    SettingId, SettingKind, SettingRecords, plan_requirements, reconcile,
 };
 
 use super::records;

@@ -6,7 +6,8 @@ use suimon_contract::{
     ChangedPowerSetting, PowerConfig, PowerEnergyStatus, PowerSettingStatus, PowerZoneStatus,
 };
 use suimon_power::{
-    Cpu, HostPowerSettings, PlanRequirement, RequiredSetting, Scope, SettingId, SettingKind, decide,
+    Cpu, HostPowerSettings, PlanRequirement, RequiredSetting, Scope, SettingId, SettingKind,
+    plan_requirements,
 };
 
 use super::settings_writer::external_change_text;

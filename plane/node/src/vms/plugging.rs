@@ -58,7 +58,7 @@ impl Run {
         }
         if nic.is_standby {
             self.stored.standbys.insert(name.clone());
-            self.vfs.request_at = Some(Instant::now());
+            self.vfs.next_query_at = Some(Instant::now());
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use suimon_contract::Name;
 
-pub(super) use self::held::UnreturnedVfs;
+pub(super) use self::unreturned::UnreturnedVfs;
 use crate::virtual_functions::VfAddress;
 
 /// Order of the control thread about a NIC's VF.

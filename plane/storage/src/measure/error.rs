@@ -28,7 +28,9 @@ pub enum MeasureError {
         free_mib: u64,
     },
     /// An operation of the device failed.
-    #[error("{what} at offset {offset} failed: {error}; see the kernel's log about the device")]
+    #[error(
+        "{operation} at offset {offset} failed: {error}; see the kernel's log about the device"
+    )]
     Io {
         /// Operation that failed: `reading`, `writing`, `filling` or `flushing`.
         operation: &'static str,

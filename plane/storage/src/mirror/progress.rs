@@ -27,7 +27,9 @@ pub enum MirrorError {
     #[error("the copy could not be written: {0}")]
     Write(DiskClientError),
     /// The sizes of disk and copy differ.
-    #[error("the copy has {copy} bytes, but the disk has {disk}; create the copy again")]
+    #[error(
+        "the copy has {copy_bytes} bytes, but the disk has {disk_bytes}; create the copy again"
+    )]
     SizesDiffer {
         /// Size of the disk in bytes.
         disk_bytes: u64,

@@ -59,7 +59,8 @@ impl Worker {
         let image = (KINDS[0].open)(&memory);
         let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
         let (key, found_full) = (QueueKey::Client(0), Vec::new());
-        let queues = vec![DetachedQueue { key, queue: Box::new(queue), no_space_requests }];
+        let queues =
+            vec![DetachedQueue { key, queue: Box::new(queue), no_space_requests: found_full }];
         let full = FullStorePolicy::default();
         let detached = DetachedDisk {
             spec: LayerStack { layers },

@@ -115,7 +115,7 @@ proptest! {
             }
             EgressStep::Segment { keeps_partial_checksum } => {
                 prop_assert!(!accepts(egress, &frame));
-                let mut segments = segment(&mut frame, partial_checksum).unwrap();
+                let mut segments = segment(&mut frame, keeps_partial_checksum).unwrap();
                 while let Some(piece) = segments.next_segment() {
                     prop_assert!(accepts(egress, piece));
                 }

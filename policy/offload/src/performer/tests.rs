@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{FeatureState, OffloadReason, OffloadToggle, OffloadToggles, effective};
+use crate::{FeatureState, OffloadReason, OffloadToggle, OffloadToggles, effective_offloads};
 use suimon_frame::Offloads;
 
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use suimon_power::{
     Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerPlan, PowerSpec,
-    RequiredSetting, SettingId, SettingRecords, Turbo, TurboFile, decide, reconcile,
+    RequiredSetting, SettingId, SettingRecords, Turbo, TurboFile, plan_requirements, reconcile,
 };
 
 const GOVERNORS: [&str; 5] = ["performance", "powersave", "schedutil", "ondemand", "conservative"];

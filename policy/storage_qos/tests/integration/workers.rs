@@ -221,7 +221,7 @@ proptest! {
 /// is divided here: 1000 IOPS are delivered regardless of which workers have the requests.
 #[test]
 fn limits_are_not_divided_between_workers() {
-    for weight_order in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
+    for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
         let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
         let (mut outstanding, started_at) = (0u64, host.now);
         host.run(12 * SECOND, |host| {

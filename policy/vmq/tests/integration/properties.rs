@@ -228,7 +228,7 @@ proptest! {
         high in prop::collection::vec(0.0f64..200.0, 1..20),
         low_percent in 0.0f64..25.0,
     ) {
-        let water = WaterMarks::default();
+        let water_marks = WaterMarks::default();
         let spec =
             VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water_marks, ..spec };
         prop_assume!(Vmq::new(spec.clone(), &workers, Time::ZERO).is_ok());

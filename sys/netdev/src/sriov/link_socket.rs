@@ -241,18 +241,18 @@ mod tests {
         namespace
             .run(|| {
                 let mut links = LinkSocket::open().unwrap();
-                let devices = links.all().unwrap();
+                let devices = links.devices().unwrap();
                 let left_link = devices.iter().find(|device| device.name == "left").unwrap();
                 assert!(left_link.is_up);
                 assert_eq!(left_link.mac, Some(MacAddr::new([2, 0, 0, 0, 0, 7])));
-                assert_eq!(left_link.parent, None);
+                assert_eq!(left_link.pci_function, None);
                 assert_eq!(links.vfs(left_link.index), Ok(BTreeMap::new()));
                 assert_eq!(links.vfs(4711), Err(Errno::NODEV));
                 let change =
                     suimon_ports::VfSettingsChange { trust: Some(true), ..Default::default() };
                 let messages =
                     super::super::vf_change::encode_messages(left_link.index, 0, &change);
-                assert_eq!(links.change(&messages[0].1), Err(Errno::OPNOTSUPP));
+                assert_eq!(links.send_change(&messages[0].1), Err(Errno::OPNOTSUPP));
                 let mac = MacAddr::new([2, 0, 0, 0, 0, 9]);
                 for is_there in [true, true, false, false] {
                     assert_eq!(links.set_fdb_entry(left_link.index, mac, is_there), Ok(()));

@@ -152,7 +152,7 @@ fn check(
     let link = Link::new(&spec.device)?;
     let index = link.ethernet_index()?;
     check_queues(spec, &link)?;
-    let program = RtnetlinkSocket::open().and_then(|mut settings| settings.xdp_program(index));
+    let program = RtnetlinkSocket::open().and_then(|mut settings| settings.xdp_program_id(index));
     let program = program.map_err(|errno| opening(spec, &errno.into()))?;
     match program {
         Some(program) if !attached_devices.get().contains(&index) => {

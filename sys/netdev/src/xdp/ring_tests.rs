@@ -225,7 +225,7 @@ fn takes_two_wrongly(processor: &SimulatedCpu) -> bool {
     let mut expected = [11, 22].into_iter();
     (0..2).all(|_| {
         let available = ring.available();
-        ring.cells.set_consumer(ring.next.wrapping_add(available));
+        ring.cells.set_consumer_index(ring.next.wrapping_add(available));
         let is_right = (0..available).all(|index| ring.peek(index) == expected.next());
         ring.release(available);
         is_right

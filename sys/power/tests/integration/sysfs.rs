@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use suimon_ports::{PowerError, PowerHost};
 use suimon_power::{
     OverwritePolicy, PowerPlan, PowerSpec, RequiredSetting, SettingId, SettingKind, SettingRecords,
-    TurboFile, decide, reconcile,
+    TurboFile, plan_requirements, reconcile,
 };
 use suimon_power_files::PowerFiles;
 

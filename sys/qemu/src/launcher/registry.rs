@@ -129,19 +129,19 @@ mod tests {
 
     use super::*;
     use crate::launcher::launcher_user::LauncherUser;
-    use crate::process_facts::started;
+    use crate::process_facts::start_ticks;
 
     /// Returns a VM in this folder whose process has ended.
-    fn ended_vm(root: &Root, name: &str) -> Arc<VmProcess> {
+    fn ended_vm(root: &VmFolderRoot, name: &str) -> Arc<VmProcess> {
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let folder = root.path_of(name);
         let identity = VmIdentity {
             name: name.to_owned(),
             folder: folder.clone(),
-            process: child.id(),
-            started: started(child.id()).unwrap(),
+            pid: child.id(),
+            started_ticks: start_ticks(child.id()).unwrap(),
         };
-        let vm = VmProcess::find(identity, root.find(&folder).unwrap(), false).unwrap();
+        let vm = VmProcess::open(identity, root.find(&folder).unwrap(), false).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         Arc::new(vm)
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_folder_of_an_ended_vm_is_not_cleaned_while_it_is_started_again() {
         let root_folder = tempfile::tempdir().unwrap();
-        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let root = VmFolderRoot::open(root_folder.path(), LauncherUser::Unprivileged).unwrap();
         let path = root.path_of("restarted");
         root.prepare(&path, 0).unwrap();
         let (registry, starts) = (Registry::default(), Mutex::new(()));

@@ -152,7 +152,8 @@ fn check_peer(starter: &Starter, client: &OwnedFd) -> Result<(), VmError> {
     let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
     // VMs have the launcher's user only if it is not root. The process of a VM that is being
     // started is registered when the lock is free.
-    let _starts = (starter.rights == LauncherUser::Own).then(|| starter.lock_starts());
+    let _starts =
+        (starter.launcher_user == LauncherUser::Unprivileged).then(|| starter.lock_starts());
     if !is_ours || starter.registry.has_process(process) {
         let user = peer.uid.as_raw();
         return Err(refused(format!(
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn a_start_by_a_launcher_of_root_delays_no_client() {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(&folder.path().join("vms"), LauncherUser::Root).unwrap();
+        let root = VmFolderRoot::open(&folder.path().join("vms"), LauncherUser::Root).unwrap();
         let starter = Arc::new(Starter::for_test(root, LauncherUser::Root));
         let (client, _other_end) = UnixStream::pair().unwrap();
         let client = OwnedFd::from(client);

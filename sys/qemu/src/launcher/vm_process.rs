@@ -156,23 +156,23 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::launcher::folder::Root;
+    use crate::launcher::folder::VmFolderRoot;
     use crate::launcher::launcher_user::LauncherUser;
 
     #[test]
     fn files_are_limited_once_and_again_after_an_error() {
         let root_folder = tempfile::tempdir().unwrap();
-        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let root = VmFolderRoot::open(root_folder.path(), LauncherUser::Unprivileged).unwrap();
         let folder = root.path_of("vm");
         root.prepare(&folder, 0).unwrap();
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let identity = VmIdentity {
             name: "vm".to_owned(),
             folder: folder.clone(),
-            process: child.id(),
-            started: started(child.id()).unwrap(),
+            pid: child.id(),
+            started_ticks: start_ticks(child.id()).unwrap(),
         };
-        let vm = VmProcess::find(identity, root.find(&folder).unwrap(), false).unwrap();
+        let vm = VmProcess::open(identity, root.find(&folder).unwrap(), false).unwrap();
         let unexpected = |_: u32| -> io::Result<()> { panic!("a limit was set") };
         vm.limit_files_by(Duration::from_secs(3600), unexpected).unwrap();
         let refuse = |_: u32| Err(io::Error::other("refused"));

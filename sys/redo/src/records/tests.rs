@@ -164,7 +164,7 @@ fn a_record_of_another_version_is_refused_and_kept() {
         assert!(error.to_string().contains("version 2 of the format"), "{error}");
         assert!(error.to_string().contains("install the version"), "{error}");
     }
-    records.sweep().unwrap();
+    records.remove_stale_records().unwrap();
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
@@ -179,7 +179,7 @@ fn an_entry_of_an_unknown_kind_is_not_the_end_of_a_record() {
     let complete = fs::read(&path).unwrap();
     for entry in 0..5 {
         let mut bytes = complete.clone();
-        let start = location(entry) as usize;
+        let start = entry_offset(entry) as usize;
         // Field `kind`.
         bytes[start + 28..start + 32].copy_from_slice(&0x200_u32.to_le_bytes());
         let checksum = crc32c::crc32c(&bytes[start..start + 60]).to_le_bytes();
@@ -187,7 +187,7 @@ fn an_entry_of_an_unknown_kind_is_not_the_end_of_a_record() {
         fs::write(&path, &bytes).unwrap();
         let error = records.load("a").unwrap_err();
         assert!(error.to_string().contains("install the version"), "{entry}: {error}");
-        records.sweep().unwrap();
+        records.remove_stale_records().unwrap();
         assert_eq!(fs::read(&path).unwrap(), bytes, "{entry}");
     }
     // Entries that are truncated are not decoded.

@@ -12,7 +12,7 @@ use crate::remains::{RING_BYTES, Remains, SIZE, crash_everywhere, records, regio
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
 use crate::rig::stepper::{Watched, step_through};
-use crate::rig::{Driver, GUEST_BASE, Vm, interrupt_line};
+use crate::rig::{Driver, GUEST_BASE, Vm, call_line};
 use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_ports::{FrameSink, FrameSource, TransmitResult};
 use suimon_ring::{OffloadMask, RingSetup, RxRing, TxRing};

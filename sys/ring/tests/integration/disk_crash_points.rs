@@ -6,7 +6,7 @@ use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts};
 use crate::remains::{Remains, SIZE, crash_everywhere, records, region_of};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
-use crate::rig::{Vm, interrupt_line};
+use crate::rig::{Vm, call_line};
 use suimon_ports::{ArmResult, DiskQueue};
 use suimon_ring::{DiskRing, RingSetup};
 use vm_memory::{Bytes, GuestAddress};

@@ -11,7 +11,7 @@ use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts};
 use crate::remains::{SIZE, region_of, shape};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, PackedDriver, RING_PACKED};
-use crate::rig::{Driver, GUEST_BASE, INDIRECT, NEXT, Vm, WRITE, count, interrupt_line};
+use crate::rig::{Driver, GUEST_BASE, INDIRECT, NEXT, Vm, WRITE, call_line, count};
 use proptest::prelude::*;
 use suimon_ports::{ArmResult, DiskOutcome, FaultKind};
 use suimon_ring::{

@@ -9,7 +9,7 @@ use crate::disk::{
 };
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
-use crate::rig::{Driver, Used, Vm, count, interrupt_line};
+use crate::rig::{Driver, Used, Vm, call_line, count};
 use proptest::prelude::*;
 use suimon_ring::DiskRing;
 use virtio_queue::{Queue, QueueT};

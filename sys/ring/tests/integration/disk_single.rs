@@ -9,7 +9,7 @@ use crate::disk::{
 };
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
-use crate::rig::{Used, Vm, count, event, interrupt_line, kick_eventfd};
+use crate::rig::{Used, Vm, call_line, count, event, kick_eventfd};
 use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue};
 use suimon_ring::{DiskProperties, DiskRing, RingSetup, used_position};
 

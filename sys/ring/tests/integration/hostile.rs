@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use crate::rig::{
-    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Vm, WRITE, count, event, interrupt_line,
+    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Vm, WRITE, call_line, count, event,
 };
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};

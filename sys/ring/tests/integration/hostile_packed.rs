@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::rig::packed::{PackedDriver, RING_PACKED};
 use crate::rig::{
-    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Used, Vm, WRITE, count, event, interrupt_line,
+    Driver, GUEST_BASE, INDIRECT, NEXT, USER_BASE, Used, Vm, WRITE, call_line, count, event,
 };
 use proptest::prelude::*;
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};

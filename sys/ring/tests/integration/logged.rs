@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::disk::{DISK_BYTES, DISK_FEATURES, MemoryDisk, Wanted, facts, offer};
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, RING_PACKED};
-use crate::rig::{GUEST_BASE, Vm, interrupt_line};
+use crate::rig::{GUEST_BASE, Vm, call_line};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, memfd_create};
 use suimon_frame::{Frame, FrameBatch, Offloads};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::chains::{ChainSpec, chain, frame_bytes, pattern};
-use crate::rig::{Driver, Vm, count, event, interrupt_line};
+use crate::rig::{Driver, Vm, call_line, count, event};
 use proptest::prelude::*;
 use suimon_frame::{Checksum, Frame, FrameBatch, Gso, GsoKind, Offloads, VlanId, VlanTag};
 use suimon_ports::{ArmResult, FrameSink, FrameSource, TransmitResult};

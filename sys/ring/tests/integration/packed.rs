@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::chains::{ChainSpec, chain, frame_bytes, pattern};
 use crate::rig::packed::{IN_ORDER, PackedDriver, passes};
-use crate::rig::{Vm, count, event, interrupt_line};
+use crate::rig::{Vm, call_line, count, event};
 use proptest::prelude::*;
 use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_ports::{ArmResult, FrameSink, FrameSource, TransmitResult};

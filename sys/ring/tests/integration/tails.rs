@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::{IN_ORDER, RING_PACKED};
-use crate::rig::{Driver, GUEST_BASE, Piece, Used, Vm, interrupt_line};
+use crate::rig::{Driver, GUEST_BASE, Piece, Used, Vm, call_line};
 use rustix::fs::ftruncate;
 use suimon_frame::{Frame, FrameBatch, GSO_HEADER_BYTES_MAX, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, TransmitResult};

@@ -64,10 +64,10 @@ fn invalid_policies_are_ignored() {
 #[test]
 fn an_invalid_record_is_replaced_when_its_policy_is_added() {
     let cluster = FakeCluster::default();
-    let policies = PolicyStore { store: &cluster, root: ROOT.to_owned() };
-    let key = policies.key_of(&name("batch"));
+    let policies = PolicyStore { store: &cluster, key_prefix: ROOT.to_owned() };
+    let key = policies.record_key(&name("batch"));
     let add = |record: &PolicyRecord| {
-        let put = ClusterChange::Put(key.clone(), write(record), None);
+        let put = ClusterChange::Put(key.clone(), encode_value(record), None);
         cluster.commit(&[], &[put]).unwrap();
         policies.add(&config("batch", 100)).unwrap();
         let view = cluster.read(ROOT).unwrap();

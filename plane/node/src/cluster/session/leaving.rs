@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use suimon_contract::Name;
-use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreError};
+use suimon_ports::{ClusterChange, ClusterCommitResult, ClusterCondition, ClusterStoreError};
 
 use super::Session;
 use crate::cluster::keys::{
@@ -63,8 +63,8 @@ impl Session {
         if members.iter().any(|member| member.key != own_key) {
             return Ok(None);
         }
-        let is_unmodified = ClusterCondition::Unmodified(next_key, next.modified);
-        Ok(Some([ClusterCondition::Absent(own_key), is_unmodified]))
+        let is_unmodified = ClusterCondition::KeyUnmodifiedSince(next_key, next.modified_revision);
+        Ok(Some([ClusterCondition::KeyAbsent(own_key), is_unmodified]))
     }
 
     /// Removes the identities of all stores. `is_unused`: conditions under which the cluster has no
@@ -76,7 +76,7 @@ impl Session {
             identities.map(|entry| ClusterChange::Remove(entry.key)).collect();
         let changes_max = self.store.changes_max().saturating_sub(is_unused.len()).max(1);
         for chunk in changes.chunks(changes_max) {
-            if self.store.commit(is_unused, chunk)? == ClusterCommit::ConditionFailed {
+            if self.store.commit(is_unused, chunk)? == ClusterCommitResult::ConditionFailed {
                 return Ok(());
             }
         }

@@ -89,7 +89,7 @@ fn policies_are_adopted_once_they_are_saved() {
     first.store.refuse_table(None);
     wait_until("the first node has adopted the policy", || max_of(&first, "batch") == Some(100));
     let saved = load_policies(&*first.store, &name("lab")).unwrap();
-    assert_eq!(saved.all.len(), 1);
+    assert_eq!(saved.policies.len(), 1);
 }
 
 /// The desired state may have no room for the policies.

@@ -82,6 +82,6 @@ impl ParentCache {
 impl CachedLinks {
     fn is_expired(&self) -> bool {
         let ttl = if self.links.is_some() { PARENT_CACHE_TTL } else { FAULT_CACHE_TTL };
-        self.read.elapsed() >= ttl
+        self.read_at.elapsed() >= ttl
     }
 }

@@ -19,8 +19,8 @@ use crate::shared::Shared;
 pub(super) enum UnsuitableNode {
     /// The copies of the disks do not fit into a store.
     #[error(
-        "the disks copied from node {from} need at least {needed} bytes in this store, and \
-         {free} bytes are free on node {here}; free space there, or move disks of the VM to another \
+        "the disks copied from node {source_node} need at least {needed_bytes} bytes in this store, and \
+         {free_bytes} bytes are free on node {this_node}; free space there, or move disks of the VM to another \
          store"
     )]
     NoSpace {
@@ -37,10 +37,10 @@ pub(super) enum UnsuitableNode {
     },
     /// A switch has another kind than on the source node.
     #[error(
-        "this switch is {} on node {here} and {} on node {from}, so that the VM would \
+        "this switch is {} on node {this_node} and {} on node {source_node}, so that the VM would \
          lose peers; set the same kind on both nodes, or connect the NIC to another switch",
-        kind_name(*kind_here),
-        kind_name(*kind_there)
+        kind_name(*kind_on_this_node),
+        kind_name(*kind_on_source_node)
     )]
     SwitchKindMismatch {
         /// Switch with different kinds.

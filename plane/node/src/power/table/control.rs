@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use suimon_contract::{HostConfig, Plan, PowerConfig};
 use suimon_ports::StateStoreError;
-use suimon_power::{OverwritePolicy, decide};
+use suimon_power::{OverwritePolicy, plan_requirements};
 
 use crate::Edit;
 use crate::control::Controller;

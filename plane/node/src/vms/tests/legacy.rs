@@ -151,7 +151,7 @@ fn plugged_nics_of_a_vm_that_is_not_adopted_yet_are_not_replaced() {
     let (store, devices) = harness.kill();
     vms.refuse_all("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms);
-    assert_eq!(harness.node.vm("web").unwrap().state, VmState::Lost);
+    assert_eq!(harness.node.vm("web").unwrap().state, VmState::NotResponding);
     let mut after = before.clone();
     after.nics[1].mac = address(9);
     assert_eq!(refused(&harness, 1, &after).field.as_deref(), Some("mac"));

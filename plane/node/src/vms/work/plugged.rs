@@ -63,7 +63,9 @@ pub(super) fn check_plugged(vms: &Vms, from: &HostConfig, to: &HostConfig) -> Ve
             };
             let text = format!("disk/{name} is plugged into a running VM; {stop}");
             let subject = if field == "disks" { entry.label() } else { format!("disk/{name}") };
-            errors.push(ApiError::new(ErrorCode::InUse, text).about(subject).field(field));
+            errors.push(
+                ApiError::new(ErrorCode::InUse, text).with_resource(subject).with_field(field),
+            );
         }
     }
     errors
@@ -99,5 +101,9 @@ fn check_nic(
         );
         ("mac", text)
     };
-    Some(ApiError::new(ErrorCode::InUse, text).about(format!("nic/{name}")).field(field))
+    Some(
+        ApiError::new(ErrorCode::InUse, text)
+            .with_resource(format!("nic/{name}"))
+            .with_field(field),
+    )
 }

@@ -68,10 +68,10 @@ impl Driver {
         let stored = StoredPolicies { policies: records, deleted: self.policies.deleted.clone() };
         let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &stored);
         let Err(error) = saved else {
-            self.policies.save_failure.end();
+            self.policies.save_failure.record_success();
             return true;
         };
-        if self.policies.save_failure.is_new(&error) {
+        if self.policies.save_failure.record_failure(&error) {
             self.emit([policies_not_saved(&error)]);
         }
         false
@@ -258,7 +258,7 @@ impl Driver {
         let subject = format!("qos_policy/{name}");
         if self.policies.refused.insert(name) {
             let draft = EventDraft::new(EventKind::SharedPolicyRefused, subject, text);
-            self.emit([draft.repeated()]);
+            self.emit([draft.rate_limited()]);
         }
     }
 
