@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use suimon_contract::{ApiError, ErrorCode, LabRequest, LabRequestState, LabRunRequest};
+use suimon_contract::{ApiError, ErrorCode, LabPlan, LabRequest, LabRequestState, LabRunRequest};
 use suimon_lab_run::folder::{REQUESTS_FOLDER, RunRequest};
 
 use super::{Folder, Lab};
@@ -36,17 +36,10 @@ impl Lab {
             return refuse(ErrorCode::Unsupported, self.remedy());
         };
         let plans = read_plans(&folder)?;
-        let Some(plan) = plans.iter().find(|plan| plan.id == run_request.plan) else {
-            let plan_ids: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
-            let text = format!(
-                "there is no plan `{}`; the plans are {}",
-                printable_id(&run_request.plan),
-                plan_ids.join(", ")
-            );
-            return Err(ApiError::new(ErrorCode::UnknownReference, text)
-                .with_resource("lab")
-                .with_field("plan"));
-        };
+        let plan = plans
+            .iter()
+            .find(|plan| plan.id == run_request.plan)
+            .ok_or_else(|| unknown_plan(&run_request.plan, &plans))?;
         let at_scale = plan.scales.iter().find(|scale| scale.scale == run_request.scale);
         let missing: Vec<&str> = at_scale
             .iter()
@@ -133,4 +126,12 @@ impl Lab {
         lab_request.state = LabRequestState::Stopping;
         Ok(lab_request)
     }
+}
+
+/// Returns the error of a request that names a plan which does not exist.
+fn unknown_plan(plan: &str, plans: &[LabPlan]) -> ApiError {
+    let plan_ids: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+    let text =
+        format!("there is no plan `{}`; the plans are {}", printable_id(plan), plan_ids.join(", "));
+    ApiError::new(ErrorCode::UnknownReference, text).with_resource("lab").with_field("plan")
 }

@@ -158,8 +158,8 @@ impl Form {
             Self::Name => "a name of 1 to 63 letters, digits, `-`, `_` and `.` that starts with \
                            a letter or a digit"
                 .into(),
-            Self::Names { max: most } => {
-                format!("a list of 1 to {most} names, like [\"left\", \"right\"]")
+            Self::Names { max } => {
+                format!("a list of 1 to {max} names, like [\"left\", \"right\"]")
             }
             Self::HostName => HOST_NAME.into(),
             Self::NetworkDevice => DEVICE.into(),
@@ -172,16 +172,16 @@ impl Form {
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
             Self::LoopbackAddress => "a loopback address and a port, like 127.0.0.1:7446".into(),
             Self::HostAndPort => HOST_AND_PORT.into(),
-            Self::Urls { max: most } => describe_urls(most),
+            Self::Urls { max } => describe_urls(max),
             Self::DnsName => "a DNS name, like node2.example.net".into(),
-            Self::UnicastIps { max: most } => describe_stations(most),
-            Self::Accounts { max: most } => {
-                format!("a list of 1 to {most} names or numbers, like [\"qemu\", \"107\"]")
+            Self::UnicastIps { max } => describe_stations(max),
+            Self::Accounts { max } => {
+                format!("a list of 1 to {max} names or numbers, like [\"qemu\", \"107\"]")
             }
-            Self::DnsNames { max: most } => {
-                format!("a list of 1 to {most} different DNS names, like [\"vm1.example.org\"]")
+            Self::DnsNames { max } => {
+                format!("a list of 1 to {max} different DNS names, like [\"vm1.example.org\"]")
             }
-            Self::IpNetworks { max: most } => describe_networks(most),
+            Self::IpNetworks { max } => describe_networks(max),
             Self::UnicastMac => {
                 "a unicast MAC address of six pairs of hex digits like 52:54:00:12:34:56, not a \
                  group address and not all zero"
@@ -194,13 +194,13 @@ impl Form {
             Self::Cpus => {
                 format!("a list of 1 to {WORKERS_MAX} different CPU numbers, like [2, 3]")
             }
-            Self::Number { min: least, max: most } => {
-                format!("a whole number from {least} to {most}")
+            Self::Number { min, max } => {
+                format!("a whole number from {min} to {max}")
             }
-            Self::NumberOrKeyword { min: least, max: most, keyword: word } => {
-                format!("a whole number from {least} to {most}, or `{word}`")
+            Self::NumberOrKeyword { min, max, keyword } => {
+                format!("a whole number from {min} to {max}, or `{keyword}`")
             }
-            Self::Bytes { min: least, max: most, step } => describe_bytes(least, most, step),
+            Self::Bytes { min, max, step } => describe_bytes(min, max, step),
             Self::OneOfNumbers(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
                 format!("one of {}", numbers.join(", "))
@@ -210,15 +210,15 @@ impl Form {
                  start, `.` and `..`"
                     .into()
             }
-            Self::Serial { max: most } => {
-                format!("1 to {most} printable ASCII characters without spaces at the ends")
+            Self::Serial { max } => {
+                format!("1 to {max} printable ASCII characters without spaces at the ends")
             }
-            Self::SingleLineText { max: most } => {
-                format!("1 to {most} bytes without control characters")
+            Self::SingleLineText { max } => {
+                format!("1 to {max} bytes without control characters")
             }
             Self::Flag => "true or false".into(),
             Self::OneOfKeywords(words) => {
-                let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                let quoted: Vec<_> = words.iter().map(|word| format!("`{keyword}`")).collect();
                 format!("one of {}", quoted.join(", "))
             }
             Self::Table(kind) => format!("a table with the keys of `{}`", kind.noun()),
@@ -233,7 +233,7 @@ impl Form {
         let text = value.as_str();
         match self {
             Self::Name => text.is_some_and(|text| text.parse::<Name>().is_ok()),
-            Self::Names { max: most } => is_name_list(value, most),
+            Self::Names { max } => is_name_list(value, max),
             Self::HostName => text.is_some_and(is_host_name),
             Self::NetworkDevice => text.is_some_and(is_device_name),
             Self::Adapter => text.is_some_and(is_adapter),
@@ -251,11 +251,11 @@ impl Form {
             }),
             Self::HostAndPort => text.is_some_and(is_host_and_port),
             Self::DnsName => text.is_some_and(is_dns_name),
-            Self::Urls { max: most } => is_list_of(value, most, is_url),
-            Self::UnicastIps { max: most } => is_station_ip_list(value, most),
-            Self::Accounts { max: most } => is_list_of(value, most, is_account),
-            Self::DnsNames { max: most } => is_list_of(value, most, is_dns_name),
-            Self::IpNetworks { max: most } => is_list_of(value, most, is_network),
+            Self::Urls { max } => is_list_of(value, max, is_url),
+            Self::UnicastIps { max } => is_station_ip_list(value, max),
+            Self::Accounts { max } => is_list_of(value, max, is_account),
+            Self::DnsNames { max } => is_list_of(value, max, is_dns_name),
+            Self::IpNetworks { max } => is_list_of(value, max, is_network),
             Self::UnicastMac => {
                 text.and_then(|text| text.parse::<MacAddr>().ok()).is_some_and(MacAddr::is_station)
             }
@@ -265,23 +265,23 @@ impl Form {
             Self::Vlans => serde_json::from_value::<TrunkVlans>(value.clone())
                 .is_ok_and(|trunk| !trunk.0.is_empty()),
             Self::Cpus => is_cpu_list(value),
-            Self::Number { min: least, max: most } => {
-                value.as_u64().is_some_and(|number| (least..=most).contains(&number))
+            Self::Number { min, max } => {
+                value.as_u64().is_some_and(|number| (min..=max).contains(&number))
             }
-            Self::NumberOrKeyword { min: least, max: most, keyword: word } => {
-                text == Some(word) || Self::Number { min: least, max: most }.accepts(value)
+            Self::NumberOrKeyword { min, max, keyword } => {
+                text == Some(keyword) || Self::Number { min, max }.accepts(value)
             }
-            Self::Bytes { min: least, max: most, step } => {
+            Self::Bytes { min, max, step } => {
                 serde_json::from_value(value.clone()).map(ByteSize::bytes).is_ok_and(|bytes| {
-                    (least..=most).contains(&bytes) && bytes.checked_rem(step) == Some(0)
+                    (min..=max).contains(&bytes) && bytes.checked_rem(step) == Some(0)
                 })
             }
             Self::OneOfNumbers(numbers) => {
                 value.as_u64().is_some_and(|number| numbers.contains(&number))
             }
             Self::StoreFile => text.is_some_and(|text| text.parse::<StoreFile>().is_ok()),
-            Self::Serial { max: most } => text.is_some_and(|text| is_serial(text, most)),
-            Self::SingleLineText { max: most } => text.is_some_and(|text| is_line(text, most)),
+            Self::Serial { max } => text.is_some_and(|text| is_serial(text, max)),
+            Self::SingleLineText { max } => text.is_some_and(|text| is_line(text, max)),
             Self::Flag => value.is_boolean(),
             Self::OneOfKeywords(words) => text.is_some_and(|text| words.contains(&text)),
             Self::Table(_) => value.is_object(),

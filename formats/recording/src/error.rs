@@ -22,7 +22,7 @@ pub enum RecordingError {
     },
     /// The length of a block exceeds the limit.
     #[error(
-        "recording, block at offset {offset}: {length} byte_codec exceed the maximum of {BLOCK_BYTES_MAX}"
+        "recording, block at offset {offset}: {length} bytes exceed the maximum of {BLOCK_BYTES_MAX}"
     )]
     BlockTooLong {
         /// Offset of the block, in bytes.

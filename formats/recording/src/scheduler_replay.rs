@@ -1,7 +1,7 @@
 //! Replay of store schedulers.
 
 use suimon_quantity::Time;
-use suimon_storage_qos::{Borrower, StoreBudget, StoreScheduler, StoreSpec};
+use suimon_storage_qos::{Borrower, DiskSlot, StoreBudget, StoreScheduler, StoreSpec};
 
 use crate::scheduler_encoding as code;
 use crate::scheduler_encoding::{StoreInput, decode_store_input};
@@ -90,10 +90,10 @@ impl PolicyReplay for SchedulerReplay {
                 budget.handle_report(now, from, &report);
             }
             (Mode::Shared(budget), StoreInput::WorkerAbsent(worker)) => {
-                budget.handle_worker_absent(worker)
+                budget.handle_worker_absent(worker);
             }
             (Mode::Shared(budget), StoreInput::WorkerEnded(worker)) => {
-                budget.handle_worker_ended(now, worker)
+                budget.handle_worker_ended(now, worker);
             }
             (Mode::Shared(budget), StoreInput::PollGrant) => {
                 code::put_grant(decision, budget.poll_grant(now));
@@ -104,12 +104,8 @@ impl PolicyReplay for SchedulerReplay {
                 else {
                     return Ok(());
                 };
-                *mode = Mode::Shared(StoreBudget::from_scheduler(
-                    scheduler,
-                    now,
-                    worker,
-                    &mut borrower,
-                ));
+                let budget = StoreBudget::from_scheduler(scheduler, now, worker, &mut borrower);
+                *mode = Mode::Shared(budget);
             }
             (mode @ Mode::Shared(_), StoreInput::Unshare(waiting)) => {
                 let (Mode::Shared(budget), Some(mut borrower)) =
@@ -117,11 +113,7 @@ impl PolicyReplay for SchedulerReplay {
                 else {
                     return Ok(());
                 };
-                for (slot, tag) in waiting {
-                    borrower.add(slot);
-                    // The budget has recorded their sizes.
-                    let _ = borrower.submit(now, slot, 0, tag);
-                }
+                submit_waiting(&mut borrower, now, waiting);
                 *mode = Mode::Sole(budget.into_scheduler(now, borrower));
             }
             (Mode::Shared(_), _) => {
@@ -145,5 +137,14 @@ impl PolicyReplay for SchedulerReplay {
             bytes.collect::<Vec<_>>().join(" ")
         };
         Difference::from_texts(String::new(), &describe(recorded), &describe(now))
+    }
+}
+
+/// Submits requests that waited for the budget to the scheduler of its last worker. The budget has
+/// recorded their sizes.
+fn submit_waiting(borrower: &mut Borrower, now: Time, waiting: Vec<(DiskSlot, u32)>) {
+    for (slot, tag) in waiting {
+        borrower.add(slot);
+        let _ = borrower.submit(now, slot, 0, tag);
     }
 }

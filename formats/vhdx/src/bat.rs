@@ -151,7 +151,7 @@ impl Bat {
                 };
                 match slot {
                     BatEntryTarget::Payload(block) if block < geometry.blocks() => {
-                        bat.payload.push(entry)
+                        bat.payload.push(entry);
                     }
                     BatEntryTarget::Bitmap(_) if geometry.has_parent => bat.bitmaps.push(entry),
                     BatEntryTarget::Payload(_) | BatEntryTarget::Bitmap(_) => {}

@@ -143,7 +143,7 @@ impl World {
                     self.other.handle_frame_message(frame_message, &mut StageProbe::none());
                 }
                 WorkerMessage::AddressSighting(learned) => {
-                    self.other.handle_address_sighting(Time::ZERO, learned)
+                    self.other.handle_address_sighting(Time::ZERO, learned);
                 }
                 _ => panic!("message of a move"),
             }

@@ -289,7 +289,7 @@ impl WorkerLoop {
                     self.engine.handle_queue_arrival(queue, sink, &mut probe);
                 }
                 WorkerMessage::AddressSighting(learned) => {
-                    self.engine.handle_address_sighting(self.now, learned)
+                    self.engine.handle_address_sighting(self.now, learned);
                 }
                 WorkerMessage::MovedSource(source, latch) => {
                     source.counters.moves.add(1);

@@ -25,7 +25,7 @@ impl StoreScheduler {
     pub fn apply(&mut self, now: Time, change: ConfigStep) -> Vec<u32> {
         match change {
             ConfigStep::SetFlow { flow, owner: holder, limits } => {
-                self.set_flow(now, flow, holder, limits)
+                self.set_flow(now, flow, holder, limits);
             }
             ConfigStep::SetDisk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             ConfigStep::RemoveDisk(slot) => return self.remove_disk(now, slot),

@@ -280,7 +280,7 @@ impl Borrower {
                 queue.ahead_since = now;
             }
             GrantKind::LoanRefused => {
-                queue.loans_requested = queue.loans_requested.saturating_sub(1)
+                queue.loans_requested = queue.loans_requested.saturating_sub(1);
             }
             GrantKind::QueuedRequestRefused(bytes) if queue.waiting > queue.granted => {
                 self.report.queued_requests.push(RequestedGrant { disk: grant.disk, bytes });

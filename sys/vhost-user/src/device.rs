@@ -8,7 +8,6 @@ mod stops;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use suimon_eventfd::PeerEventFd;
 use suimon_frame::MacAddr;
 use suimon_ring::{REGIONS_MAX, RingFault, RingFeatures};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
@@ -24,7 +23,7 @@ use crate::reply::VhostUserReply;
 use crate::request::Request;
 use crate::vring::Vring;
 
-use eventfd::check_eventfd;
+use eventfd::check_signal_eventfd;
 pub use stops::RingSet;
 
 /// Properties of a device and the features that it offers.
@@ -189,14 +188,12 @@ impl VhostUserDevice {
             M::SetVringKick(vring_fd) => self.set_kick(vring_fd)?,
             M::SetVringCall(vring_fd) => {
                 let index = vring_fd.index;
-                let fd =
-                    check_eventfd(Request::SetVringCall, vring_fd, PeerEventFd::for_signalling)?;
+                let fd = check_signal_eventfd(Request::SetVringCall, vring_fd)?;
                 self.vring(Request::SetVringCall, index)?.connect_call(fd);
             }
             M::SetVringErr(vring_fd) => {
                 let index = vring_fd.index;
-                let fd =
-                    check_eventfd(Request::SetVringErr, vring_fd, PeerEventFd::for_signalling)?;
+                let fd = check_signal_eventfd(Request::SetVringErr, vring_fd)?;
                 self.vring(Request::SetVringErr, index)?.connect_error(fd);
             }
             M::SendRarp(mac) => {
@@ -215,11 +212,7 @@ impl VhostUserDevice {
             // closed.
             M::SetLogFd(fd) => {
                 check_negotiated(Request::SetLogFd, self.protocol)?;
-                check_eventfd(
-                    Request::SetLogFd,
-                    VringFd { index: 0, fd },
-                    PeerEventFd::for_signalling,
-                )?;
+                check_signal_eventfd(Request::SetLogFd, VringFd { index: 0, fd })?;
             }
             M::GetInflightFd(info) => {
                 check_negotiated(Request::GetInflightFd, self.protocol)?;

@@ -175,7 +175,7 @@ impl ClusterModel {
         }
         match event {
             ControlEvent::DaemonStarts { node, epoch } => {
-                self.start_daemon(now, node, epoch, model)
+                self.start_daemon(now, node, epoch, model);
             }
             ControlEvent::Tick { node, epoch } => self.tick(now, node, epoch, model),
             ControlEvent::DeadlinePassed { node, participant, machine, time: due } => {
@@ -214,7 +214,7 @@ impl ClusterModel {
         self.calls.insert(call, Call { node, epoch, request });
         match self.network.send(now, node, member, Direction::ToEtcd) {
             Some(arrival) => {
-                self.planned.push((arrival, ControlEvent::RequestArrives { member, call }))
+                self.planned.push((arrival, ControlEvent::RequestArrives { member, call }));
             }
             None => {
                 self.calls.remove(&call);

@@ -175,13 +175,13 @@ impl ClusterModel {
                 self.handle_session_change(now, node, &answer, model);
             }
             (RequestPurpose::Sync, Response::Entries(entries)) => {
-                self.sync(now, node, entries, model)
+                self.sync(now, node, entries, model);
             }
             (RequestPurpose::ReadRecords(participant, term), Response::Entries(entries)) => {
                 self.take_leadership(now, (node, participant), term, entries, model);
             }
             (RequestPurpose::Report(participant), _) => {
-                self.send_next_report(now, (node, participant))
+                self.send_next_report(now, (node, participant));
             }
             (RequestPurpose::WriteGrants(participant, term), answer) => {
                 let is_written = matches!(answer, Response::Committed(_));
@@ -197,10 +197,10 @@ impl ClusterModel {
                 );
             }
             (RequestPurpose::Campaign(participant), _) => {
-                self.handle_not_elected((node, participant))
+                self.handle_not_elected((node, participant));
             }
             (RequestPurpose::Resign(participant, term), _) => {
-                self.handle_resigned((node, participant), term)
+                self.handle_resigned((node, participant), term);
             }
             (RequestPurpose::Sync | RequestPurpose::ReadRecords(..), _) => {}
         }
@@ -225,7 +225,7 @@ impl ClusterModel {
             }
             RequestPurpose::Resign(participant, _) => self.retry_resignation((node, participant)),
             RequestPurpose::CreateSession | RequestPurpose::KeepAlive => {
-                self.node_state(node).session.requested_at = None
+                self.node_state(node).session.requested_at = None;
             }
             RequestPurpose::Sync => self.node_state(node).requires_sync = true,
         }

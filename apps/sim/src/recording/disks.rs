@@ -148,7 +148,7 @@ impl WhatIf for DisksWhatIf {
                 sizes.into_iter().for_each(|bytes| self.arrive(time, slot, bytes));
             }
             StoreInput::Completed { slot, requests: completed } => {
-                self.complete(time, slot, completed)
+                self.complete(time, slot, completed);
             }
             StoreInput::NotExecuted { slot, bytes } => {
                 let operation = IoKind::Other;

@@ -80,7 +80,7 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
         match record {
             Record::Origin(text) => replay.source = decode_json(text).map_err(at_offset)?,
             Record::Names(text) => {
-                add_names(&mut replay.names, decode_json(text).map_err(at_offset)?)
+                add_names(&mut replay.names, decode_json(text).map_err(at_offset)?);
             }
             Record::Begin { stream, at: time, kind, name, initial_state } => {
                 if streams.contains_key(&stream) {

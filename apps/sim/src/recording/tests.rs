@@ -107,7 +107,7 @@ fn one_changed_byte_in_a_decision_is_detected() {
             // With a recomputed checksum, the comparison detects the modification.
             match replayed(&file(&changed)) {
                 Ok(replay) => {
-                    assert!(!replay.matches_recording(), "block {index}, byte {position}")
+                    assert!(!replay.matches_recording(), "block {index}, byte {position}");
                 }
                 Err(error) => assert!(error.is::<RecordingError>(), "{error}"),
             }

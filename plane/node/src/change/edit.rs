@@ -213,7 +213,7 @@ impl Edit {
             Self::CreateIncomingVm(request) => arrive(request, &mut config)?,
             Self::DeleteMigratedVm(vm) => depart(vm, &mut config),
             Self::AdoptClusterPolicies { policies, deleted } => {
-                adopt(policies, deleted, &mut config)
+                adopt(policies, deleted, &mut config);
             }
         }
         Ok(config)

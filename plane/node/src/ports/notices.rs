@@ -45,7 +45,7 @@ impl Controller {
                 DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
                 DeviceNotice::ProtocolViolation { detail } => {
-                    state.down_reason = Some(detail.clone())
+                    state.down_reason = Some(detail.clone());
                 }
                 DeviceNotice::LinkChanged(_)
                 | DeviceNotice::DeviceLost { .. }

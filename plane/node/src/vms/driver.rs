@@ -121,7 +121,7 @@ impl Driver {
                     self.begin_incoming(&request, &operation);
                 }
                 Input::Message(Message::IncomingRequest(query)) => {
-                    self.handle_incoming_request(query)
+                    self.handle_incoming_request(query);
                 }
                 Input::Message(Message::ReleaseDevices(devices)) => self.begin_release(devices),
                 Input::Message(Message::Reconcile) => {

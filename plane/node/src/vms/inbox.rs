@@ -125,7 +125,7 @@ impl Inbox {
         match (last, message) {
             (Some(Message::Reconcile), Message::Reconcile) => return None,
             (Some(Message::ReleaseDevices(queued)), Message::ReleaseDevices(devices)) => {
-                queued.extend(devices)
+                queued.extend(devices);
             }
             (_, message) => messages.push_back(message),
         }

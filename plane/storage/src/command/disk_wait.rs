@@ -38,7 +38,7 @@ impl StoragePlane {
             };
             let mut probe = None;
             match waits.receive_with_delay_hook(answer, limit, || {
-                probe = Some(self.begin_responsiveness_check())
+                probe = Some(self.begin_responsiveness_check());
             }) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoWorker),

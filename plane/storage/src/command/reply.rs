@@ -146,7 +146,7 @@ impl StoragePlane {
         let mut probe = None;
         let remaining = limit.saturating_sub(worker.overdue_for());
         let received = self.0.wait_limits.receive_with_delay_hook(answer, remaining, || {
-            probe = Some(self.begin_responsiveness_check())
+            probe = Some(self.begin_responsiveness_check());
         });
         match received {
             Ok(reply) => Ok(reply),

@@ -44,7 +44,7 @@ impl StorageWorker {
                 }
             }
             Command::SetFullStorePolicy(disk, policy) => {
-                self.apply_full_store_policy(disk, &policy)
+                self.apply_full_store_policy(disk, &policy);
             }
             Command::CountRequestsInFlight(disk, reply) => {
                 let in_flight = self.number(disk).zip(self.engine.as_ref());

@@ -75,7 +75,7 @@ impl StorageEngine {
             }
             // A commit in flight may have begun before the image required one.
             BlockingOperation::Commit | BlockingOperation::CommitInFlight => {
-                self.begin_commit(disk_number)
+                self.begin_commit(disk_number);
             }
         }
     }

@@ -23,7 +23,7 @@ impl WorkerLoop {
             WorkerCommand::AttachSource(source) => self.attach_source(source),
             WorkerCommand::AttachSink(sink) => self.engine.attach_sink(sink),
             WorkerCommand::CountDownOnSink(queue, latch) => {
-                self.engine.count_down_on_sink(queue, latch)
+                self.engine.count_down_on_sink(queue, latch);
             }
             WorkerCommand::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
             WorkerCommand::DetachQueue(queue) => self.detach(queue),
@@ -66,7 +66,7 @@ impl WorkerLoop {
         match self.sources.token(queue).and_then(|token| self.take_source(token)) {
             Some(source) if source.drop_reporter.is_revoked() => latch.count_down(),
             Some(source) => {
-                self.engine.send_reliably(to, WorkerMessage::MovedSource(source, latch))
+                self.engine.send_reliably(to, WorkerMessage::MovedSource(source, latch));
             }
             None => latch.count_down(),
         }

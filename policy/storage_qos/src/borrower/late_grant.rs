@@ -26,7 +26,7 @@ impl Borrower {
                 self.handle_grant(now, WorkerGrant { kind: GrantKind::LoanRefused, ..grant });
             }
             GrantKind::LoanRefused | GrantKind::QueuedRequestRefused(_) => {
-                self.handle_grant(now, grant)
+                self.handle_grant(now, grant);
             }
         }
     }

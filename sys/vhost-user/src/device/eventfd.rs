@@ -22,3 +22,15 @@ pub(super) fn check_eventfd(
     let accepted = fd.map(accept).transpose();
     accepted.map_err(|source| DeviceFault::EventFd { request, index, source })
 }
+
+/// Converts the descriptor of `vring_fd` to an eventfd that the device signals. Returns `None` if
+/// there is no descriptor.
+///
+/// # Errors
+/// As [`check_eventfd`].
+pub(super) fn check_signal_eventfd(
+    request: Request,
+    vring_fd: VringFd,
+) -> Result<Option<PeerEventFd>, DeviceFault> {
+    check_eventfd(request, vring_fd, PeerEventFd::for_signalling)
+}

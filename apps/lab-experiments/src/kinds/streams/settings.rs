@@ -164,7 +164,7 @@ impl Settings {
                     ensure!(!has_world, "streams: {endpoints}: {path} has no outside endpoint");
                 }
                 NetworkPath::Native => {
-                    ensure!(has_world, "streams: {endpoints}: {path} has no VMs")
+                    ensure!(has_world, "streams: {endpoints}: {path} has no VMs");
                 }
                 NetworkPath::External | NetworkPath::LinuxBridge => {}
             }

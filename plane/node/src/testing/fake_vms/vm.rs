@@ -98,12 +98,11 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::CancelMigration => {
-                guest.sent =
-                    MigrationTransferPhase::Failed("the migration was cancelled".to_owned());
+                let reason = "the migration was cancelled".to_owned();
+                guest.sent = MigrationTransferPhase::Failed(reason);
                 guest.line = None;
-                let goes_on = guest.state == VmRunState::Paused
-                    && !guest.was_paused
-                    && !guest.waits_for_space;
+                let is_held = guest.was_paused || guest.waits_for_space;
+                let goes_on = guest.state == VmRunState::Paused && !is_held;
                 guest.state = if goes_on { VmRunState::Running } else { guest.state };
                 goes_on.then_some(VmNotice::StateChanged(VmRunState::Running))
             }

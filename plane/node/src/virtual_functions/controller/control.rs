@@ -356,7 +356,7 @@ impl Controller {
         match of_vm.or_else(|| has_nic(&name)) {
             Some(entry) => entry.order_vf(VfOrder::Unplug { nic: name, vf: address }),
             None => {
-                self.shared.vf_assignments.report(VfReport::Released { nic: name, vf: address })
+                self.shared.vf_assignments.report(VfReport::Released { nic: name, vf: address });
             }
         }
     }

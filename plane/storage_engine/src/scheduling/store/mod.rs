@@ -199,7 +199,7 @@ impl WorkerStore {
                 scheduler.handle_completed_requests(now, slot, completed);
             }
             SchedulingMode::Sole(scheduler) => {
-                self.completion_batch.add(scheduler, now, slot, completed)
+                self.completion_batch.add(scheduler, now, slot, completed);
             }
             _ => self.complete(now, slot, completed),
         }
@@ -260,7 +260,7 @@ impl WorkerStore {
     fn complete(&mut self, now: Time, slot: DiskSlot, completed: CompletedRequests) {
         match &mut self.mode {
             SchedulingMode::Sole(scheduler) => {
-                scheduler.handle_completed_requests(now, slot, completed)
+                scheduler.handle_completed_requests(now, slot, completed);
             }
             SchedulingMode::Shared(sharing) => {
                 let CompletedRequests { operation, bytes, latency_sum_ns: latency_ns, .. } =
