@@ -218,7 +218,7 @@ impl Form {
             }
             Self::Flag => "true or false".into(),
             Self::OneOfKeywords(words) => {
-                let quoted: Vec<_> = words.iter().map(|word| format!("`{keyword}`")).collect();
+                let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
                 format!("one of {}", quoted.join(", "))
             }
             Self::Table(kind) => format!("a table with the keys of `{}`", kind.noun()),
