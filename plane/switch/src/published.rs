@@ -80,7 +80,7 @@ pub(crate) struct TeamRuntime {
     /// Distribution at the time of publication; workers may have a later one from
     /// [`WorkerCommand::SetDistribution`].
     ///
-    /// [`WorkerCommand::SetDistribution`]: crate::worker_mailbox::Command::Distribute
+    /// [`WorkerCommand::SetDistribution`]: crate::worker_mailbox::WorkerCommand::SetDistribution
     pub distribution: Arc<Distribution>,
     pub shared: Arc<SharedTeamState>,
 }

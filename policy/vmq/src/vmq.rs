@@ -36,7 +36,7 @@ pub struct AddedQueue {
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
     pub(crate) workers: BTreeMap<WorkerId, WorkerState>,
-    /// Permitted workers in the worker_order in which they come into use; at least one.
+    /// Permitted workers in the order in which they come into use; at least one.
     pub(crate) order: Vec<WorkerId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,

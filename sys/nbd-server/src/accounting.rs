@@ -69,7 +69,7 @@ impl NbdAccounting {
         }
     }
 
-    /// Returns use and limits of the server_context, and of the peers and exports that have connections.
+    /// Returns use and limits of the host, and of the peers and exports that have connections.
     #[must_use]
     pub fn usage(&self) -> NbdUsage {
         let state = self.lock();
