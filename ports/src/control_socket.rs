@@ -103,7 +103,7 @@ pub trait ControlSocket: Send {
     ///
     /// # Errors
     /// [`ControlError::DeviceMissing`], on every call until the socket is reopened, or
-    /// [`ControlError::Host`]. Frames passed before the error remain valid.
+    /// [`ControlError::SystemCallFailed`]. Frames passed before the error remain valid.
     fn receive(
         &mut self,
         handle_frame: &mut dyn FnMut(ControlFrame<'_>),

@@ -21,7 +21,7 @@ impl<'a> TaskDescriptors<'a> {
         Self(wait)
     }
 
-    /// Registers a descriptor for readability; [`WorkerTask::wake`] reports it by `token`.
+    /// Registers a descriptor for readability; [`WorkerTask::handle_readable`] reports it by `token`.
     ///
     /// # Errors
     /// Error of the system call.

@@ -29,7 +29,7 @@
 //! | 1 | begin | [`PolicyKind`] of the policy (1 byte), name, initial state: start of a stream |
 //! | 2 | step | input, decision |
 //! | 3 | lost | reason ([`LossReason`], 1 byte): the stream ends early; stream 0: all streams |
-//! | 4 | names | JSON ([`Names`]): names of numeric identifiers from here on |
+//! | 4 | names | JSON ([`ObjectNames`]): names of numeric identifiers from here on |
 //!
 //! Names, texts and bodies are preceded by their length (varint). Bodies are JSON, except those of
 //! storage QoS, which `scheduler.rs` specifies. Times are those of the workers' clock.

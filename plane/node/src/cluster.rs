@@ -17,7 +17,7 @@
 //!   return of reservations before the host leaves; [`releasing`]: return of reservations on stores
 //!   that a change stops sharing.
 //! - [`policies`]: QoS policies of the cluster; [`policy_changes`]: their changes.
-//!   [`reservation_requests`]: reservation of minimums before disks get them. [`covered`]: minimums
+//!   [`reservation_requests`]: reservation of minimums before disks get them. [`minimums`]: minimums
 //!   in effect.
 //!
 //! Invariants

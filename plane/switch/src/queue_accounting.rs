@@ -171,7 +171,7 @@ impl QueueAccounting {
         }
     }
 
-    /// Ends a round that moved frames and took `ns`, which [`QueueAccounting::settle`] divides
+    /// Ends a round that moved frames and took `ns`, which [`QueueAccounting::divide_pending_time`] divides
     /// later.
     pub(crate) fn end_round(&mut self, ns: u64) {
         if std::mem::take(&mut self.has_unsettled_round) {

@@ -126,7 +126,7 @@ impl Distribution {
 
     /// Returns true if a frame accepted on `member` is forwarded to port `egress` of the switch. If
     /// not, the port receives the copy that arrives on another member; the frame counts as
-    /// [`IncomingDropReason::OtherMember`] if no port gets it. Call it for the egress port of a unicast
+    /// [`IncomingDropReason::AssignedToOtherMember`] if no port gets it. Call it for the egress port of a unicast
     /// frame and for each port that a frame is flooded to.
     #[inline]
     pub fn forwards_to_port(&self, member: MemberSlot, egress: PortId) -> bool {

@@ -170,7 +170,7 @@ impl LimitLevel {
         self.surplus.fetch_sub(bytes, ORDER);
     }
 
-    /// Returns true if [`LimitLevel::take`] would succeed now.
+    /// Returns true if [`LimitLevel::try_charge`] would succeed now.
     pub(crate) fn can_charge(&self, bytes: u64) -> bool {
         let used = self.surplus.load(ORDER);
         used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())

@@ -104,7 +104,7 @@ impl StoreThreads {
     /// operation completes after it was abandoned, `take_back` undoes its result.
     ///
     /// # Errors
-    /// [`StoreOperationError::Late`] if the wait has expired, [`StoreOperationError::Failed`] if the operation was not
+    /// [`StoreOperationError::TimedOut`] if the wait has expired, [`StoreOperationError::Failed`] if the operation was not
     /// started or has panicked.
     pub(crate) fn run<T: Send + 'static>(
         &self,
@@ -312,7 +312,7 @@ impl<T> PendingStoreOperation<T> {
     /// Waits at most `timeout` for the result.
     ///
     /// # Errors
-    /// [`StoreOperationError::Late`] if the wait has expired, [`StoreOperationError::Failed`] if the thread has
+    /// [`StoreOperationError::TimedOut`] if the wait has expired, [`StoreOperationError::Failed`] if the thread has
     /// panicked.
     pub(crate) fn wait(self, timeout: Duration) -> Result<T, StoreOperationError<T>> {
         let (mut state, _) = self

@@ -96,7 +96,7 @@ impl StoragePlane {
         }
     }
 
-    /// Passes a value to a worker as [`StoragePlane::pass`] does, but leaves it there if the worker
+    /// Passes a value to a worker as [`StoragePlane::pass_value`] does, but leaves it there if the worker
     /// does not respond: the worker takes it when it proceeds. The value is returned only if the
     /// worker has ended.
     pub(crate) fn pass_value_irrevocably<T: Send, R>(

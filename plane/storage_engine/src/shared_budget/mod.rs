@@ -137,7 +137,7 @@ pub(crate) fn read_flows<P: Primitives>(
 }
 
 /// Ends the membership without a report of the borrower, for a client that is dropped before
-/// [`BudgetMembership::end`] or [`BudgetMembership::leave`].
+/// [`BudgetMembership::end`] or [`BudgetMembership::try_leave`].
 impl<P: Primitives> Drop for BudgetMembership<P> {
     fn drop(&mut self) {
         self.end_with(None);

@@ -38,7 +38,7 @@ pub(super) struct TeamState {
     carried: BucketCounters,
     /// Ingress port of the last frame, and its cached context for the selection of members.
     origin: Cell<Option<(PortId, IngressContext)>>,
-    /// Source address that this worker last recorded in [`SharedTeamState::sent`], and the time of
+    /// Source address that this worker last recorded in [`SharedTeamState::recent_sources`], and the time of
     /// the record.
     last_recorded: Cell<Option<(MacAddr, Time)>>,
 }

@@ -69,7 +69,7 @@ pub(crate) struct WorkerStore {
     queues: u32,
     /// Maximum number of queued requests per disk queue.
     pub(crate) queued_per_queue_max: u32,
-    /// Number of queued requests of this worker, including those in [`WorkerStore::uncharged`].
+    /// Number of queued requests of this worker, including those in [`WorkerStore::uncharged_bytes`].
     pub(crate) waiting: u32,
     /// Number of requests that were dispatched and have not completed.
     pub(crate) in_flight: u32,
@@ -275,7 +275,7 @@ impl WorkerStore {
     }
 
     /// Accounts for a request that the scheduler has dispatched. Returns true if it was only the
-    /// placeholder of a request that was started before ([`WorkerStore::uncharged`]).
+    /// placeholder of a request that was started before ([`WorkerStore::uncharged_bytes`]).
     #[inline]
     pub(crate) fn handle_dispatched(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
