@@ -23,13 +23,15 @@ pub enum Command {
     QueryMemorySizeSummary,
     /// Queries the chardevs ([`decode_chardevs`](crate::decode_chardevs)).
     QueryChardev,
-    /// Lists the properties of a QOM object ([`decode_qom_properties`](crate::decode_qom_properties)).
+    /// Lists the properties of a QOM object
+    /// ([`decode_qom_properties`](crate::decode_qom_properties)).
     QomList {
         /// QOM path of the object.
         path: String,
     },
-    /// Queries the features negotiated with a virtio device ([`decode_standby_negotiated`](crate::decode_standby_negotiated)).
-    /// Unstable command (prefix `x-`); the result has had this structure since QEMU 7.2.
+    /// Queries the features negotiated with a virtio device
+    /// ([`decode_standby_negotiated`](crate::decode_standby_negotiated)). Unstable command (prefix
+    /// `x-`); the result has had this structure since QEMU 7.2.
     QueryVirtioStatus {
         /// QOM path of the virtio device.
         path: String,

@@ -4,7 +4,8 @@
 //! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
 //!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks
 //!   to a [`RecordSink`].
-//! - [`check_file_header`], [`decode_block_header`], [`verify_block_body`] and [`decode_records`] read an untrusted file.
+//! - [`check_file_header`], [`decode_block_header`], [`verify_block_body`] and [`decode_records`]
+//!   read an untrusted file.
 //! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's
 //!   current decision for comparison with the recorded one.
 //!

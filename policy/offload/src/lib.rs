@@ -1,7 +1,7 @@
 //! Offloads in effect on ports, with reasons, and the software steps that replace missing ones.
 //!
-//! - [`effective_offloads`] combines the features of the other side with the operator's settings and returns
-//!   the offloads in effect, with a reason for each capability.
+//! - [`effective_offloads`] combines the features of the other side with the operator's settings
+//!   and returns the offloads in effect, with a reason for each capability.
 //! - [`egress_step`] returns the step that one frame requires for one egress.
 //! - [`performer_at_device`] and [`performer`] return the component that performs the work: the
 //!   guest, the uplink's device described by [`DeviceFeatures`], the kernel, or software.

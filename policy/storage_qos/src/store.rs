@@ -42,8 +42,8 @@ struct Slotted<T> {
     value: T,
 }
 
-/// Disks and policies of one store. Accepted changes are converted to [`ConfigStep`]s for the store's
-/// scheduler.
+/// Disks and policies of one store. Accepted changes are converted to [`ConfigStep`]s for the
+/// store's scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     capacity: Capacity,

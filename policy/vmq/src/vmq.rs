@@ -273,7 +273,8 @@ impl Vmq {
         self.queues.iter().map(|(id, queue)| (*id, queue.worker))
     }
 
-    /// Returns the permitted workers without queues and with at most [`PARKED_LOAD_MAX`] of other work.
+    /// Returns the permitted workers without queues and with at most [`PARKED_LOAD_MAX`] of other
+    /// work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
             let other_load = self

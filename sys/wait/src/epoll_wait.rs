@@ -93,8 +93,8 @@ impl EpollWait {
         EventWaker(Arc::clone(&self.shared))
     }
 
-    /// Opens the file with the calling thread's run delay, which [`WaitSet::run_delay`] reads later.
-    /// Must be called on the thread that waits.
+    /// Opens the file with the calling thread's run delay, which [`WaitSet::run_delay`] reads
+    /// later. Must be called on the thread that waits.
     pub(crate) fn open_run_delay(&mut self) {
         self.run_delay = RunDelay::for_this_thread();
     }

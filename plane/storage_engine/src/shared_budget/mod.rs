@@ -63,7 +63,8 @@ impl SharedBudget {
 
     /// Applies changes of the store before the next grant. Returns false if the budget has ended,
     /// because one worker became the only user of the store. Each worker with the store must follow
-    /// the change ([`StorageEngine::handle_budget_change`](crate::StorageEngine::handle_budget_change)).
+    /// the change
+    /// ([`StorageEngine::handle_budget_change`](crate::StorageEngine::handle_budget_change)).
     #[must_use]
     pub fn apply(&self, changes: &[ConfigStep]) -> bool {
         let mut to_wake = Vec::new();

@@ -24,8 +24,8 @@ pub struct Client {
     pub fault: Option<QueueFault>,
     /// True if the queue rejects [`DiskQueue::requeue`].
     pub refuses_reclaim: bool,
-    /// Number of further calls of [`DiskQueue::release_unused_buffers`] that report remaining unused
-    /// buffers.
+    /// Number of further calls of [`DiskQueue::release_unused_buffers`] that report remaining
+    /// unused buffers.
     pub unused_buffers: usize,
     /// Number of calls of [`DiskQueue::release_unused_buffers`] so far.
     pub release_calls: usize,
