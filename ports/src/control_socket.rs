@@ -87,12 +87,12 @@ pub enum ControlError {
 /// 802.1AX), excluding those sent by this host.
 ///
 /// The CPU time for received frames is bounded: a call receives at most
-/// [`CONTROL_FRAMES_PER_CALL_MAX`] frames and is followed by [`CONTROL_RECEIVE_PAUSE`] if it received that
-/// many, so that a device delivers at most 400 frames per second. During the pause the kernel
-/// queues a few dozen frames and drops and counts the others ([`ControlSocket::dropped_frames`]).
-/// Frames with an invalid length or TLV length are queued separately and returned only if no valid
-/// frame is queued, so that they cannot displace LACPDUs. Well-formed LACPDUs of a flood compete
-/// with genuine ones for the queue.
+/// [`CONTROL_FRAMES_PER_CALL_MAX`] frames and is followed by [`CONTROL_RECEIVE_PAUSE`] if it
+/// received that many, so that a device delivers at most 400 frames per second. During the pause
+/// the kernel queues a few dozen frames and drops and counts the others
+/// ([`ControlSocket::dropped_frames`]). Frames with an invalid length or TLV length are queued
+/// separately and returned only if no valid frame is queued, so that they cannot displace LACPDUs.
+/// Well-formed LACPDUs of a flood compete with genuine ones for the queue.
 ///
 /// Used on control-plane threads, not on workers.
 ///
@@ -103,7 +103,7 @@ pub trait ControlSocket: Send {
     ///
     /// # Errors
     /// [`ControlError::DeviceMissing`], on every call until the socket is reopened, or
-    /// [`ControlError::Host`]. Frames passed before the error remain valid.
+    /// [`ControlError::SystemCallFailed`]. Frames passed before the error remain valid.
     fn receive(
         &mut self,
         handle_frame: &mut dyn FnMut(ControlFrame<'_>),

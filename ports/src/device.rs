@@ -201,8 +201,8 @@ pub struct DeviceStatus {
     pub kernel_path: Option<KernelPathState>,
     /// State of the AF_XDP sockets; `None` for other drivers.
     pub xdp: Option<XdpState>,
-    /// Result of the rules set by [`PortDevice::set_steering_rules`]; `None` if the device has no steerable
-    /// receive queues.
+    /// Result of the rules set by [`PortDevice::set_steering_rules`]; `None` if the device has no
+    /// steerable receive queues.
     pub steering: Option<SteeringState>,
 }
 

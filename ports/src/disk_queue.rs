@@ -61,7 +61,8 @@ pub struct AllocationExtent {
 /// Request received from a queue. The range is within the disk and aligned to its sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRequest {
-    /// Identifier, unique among the requests in flight of the queue; less than [`DiskQueue::in_flight_max`].
+    /// Identifier, unique among the requests in flight of the queue; less than
+    /// [`DiskQueue::in_flight_max`].
     pub tag: u32,
     /// Operation that the client requests.
     pub op: DiskOp,
@@ -106,9 +107,9 @@ pub trait DiskQueue: Send {
     /// Zeroes `len` bytes of the payload of a read, starting at byte `offset`.
     fn zero_payload(&mut self, tag: u32, offset: u64, len: u64);
 
-    /// Stores the allocation status for a [`DiskOp::AllocationStatus`] request, from the start of its range.
-    /// The extents may cover less or more than the range. Queues that never emit `AllocationStatus` need not
-    /// implement this.
+    /// Stores the allocation status for a [`DiskOp::AllocationStatus`] request, from the start of
+    /// its range. The extents may cover less or more than the range. Queues that never emit
+    /// `AllocationStatus` need not implement this.
     fn set_allocation(&mut self, tag: u32, extents: &[AllocationExtent]) {
         let _ = (tag, extents);
     }

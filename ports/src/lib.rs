@@ -12,8 +12,8 @@
 //! - [`WorkerRuntime`], [`WaitSet`]: worker threads, their clock and their only blocking call.
 //!   [`WorkerTask`]: work of a worker other than switching frames.
 //! - [`DiskQueue`]: requests of a disk's clients. [`DiskQueueHost`]: the storage plane as seen by a
-//!   disk device. [`DiskDeviceFactory`]: opens the front-ends of disks. [`DiskObserver`]: receives their
-//!   notices. [`DiskFile`], [`FileIo`]: an image file, and a worker's I/O on it.
+//!   disk device. [`DiskDeviceFactory`]: opens the front-ends of disks. [`DiskObserver`]: receives
+//!   their notices. [`DiskFile`], [`FileIo`]: an image file, and a worker's I/O on it.
 //! - [`DiskClient`]: a disk that another server exports, over a connection.
 //! - [`StoreFiles`]: the files of a store, which contain disk images.
 //! - [`RedoRecords`]: metadata changes of images that survive the process.

@@ -15,8 +15,8 @@ pub trait Waker: Send + Sync {
 
 /// The only blocking call of a worker (epoll).
 pub trait WaitSet: Send {
-    /// Registers a descriptor for readability. [`WaitSet::wait`] reports it by `token`, which must be
-    /// unique among the registered descriptors.
+    /// Registers a descriptor for readability. [`WaitSet::wait`] reports it by `token`, which must
+    /// be unique among the registered descriptors.
     ///
     /// # Errors
     /// Error of the system call.
@@ -108,8 +108,8 @@ pub struct CpuTopology {
 
 /// Starts the threads of workers.
 pub trait WorkerRuntime: Send + Sync {
-    /// Starts a thread named `name` that runs `body` with a new [`WaitSet`]. Returns the waker of that
-    /// wait, and a function that joins the thread.
+    /// Starts a thread named `name` that runs `body` with a new [`WaitSet`]. Returns the waker of
+    /// that wait, and a function that joins the thread.
     ///
     /// # Errors
     /// Fails if the CPU of `placement` does not exist or is not permitted, or if no thread can be

@@ -21,7 +21,8 @@ impl<'a> TaskDescriptors<'a> {
         Self(wait)
     }
 
-    /// Registers a descriptor for readability; [`WorkerTask::wake`] reports it by `token`.
+    /// Registers a descriptor for readability; [`WorkerTask::handle_readable`] reports it by
+    /// `token`.
     ///
     /// # Errors
     /// Error of the system call.
@@ -41,8 +42,8 @@ impl<'a> TaskDescriptors<'a> {
         self.0.unwatch(fd);
     }
 
-    /// Converts a token returned by [`WaitSet::wait`] to a token of the [`WorkerTask`]; `None` if it
-    /// belongs to a frame queue.
+    /// Converts a token returned by [`WaitSet::wait`] to a token of the [`WorkerTask`]; `None` if
+    /// it belongs to a frame queue.
     pub fn task_token(token: u64) -> Option<u32> {
         u32::try_from(token.checked_sub(FIRST_TOKEN)?).ok()
     }

@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// Starts [`copy`] between two connections. Returns the peers' ends of both, and the task.
+/// Starts [`copy_bidirectional`] between two connections. Returns the peers' ends of both, and the
+/// task.
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();

@@ -5,8 +5,8 @@
 //! events.
 //!
 //! - [`router`] is the API as a service, with [`ApiState`]; [`openapi_document`] describes it.
-//! - [`TcpApi`] is the TCP listener, [`with_token_check`] restricts a service to requests with a token, and
-//!   [`AccessFailures`] records wrong credentials.
+//! - [`TcpApi`] is the TCP listener, [`with_token_check`] restricts a service to requests with a
+//!   token, and [`AccessFailures`] records wrong credentials.
 //! - [`Console`] is the listener of the console with its logins; [`console_router`] is its service.
 //! - [`ListenerStarter`] starts the TCP listeners, and tries again after failures.
 //! - [`serve`] accepts connections of a [`Listener`] until [`Notifications`] report the end.

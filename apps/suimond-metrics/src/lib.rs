@@ -7,8 +7,8 @@
 //! Each family is defined once (`family.rs`); `GET /metrics` and `docs/reference/metrics.md` have
 //! the same descriptions.
 //!
-//! [`Readings::read_from`] reads the values from the node, [`render`] writes them, and [`page`] describes
-//! them.
+//! [`Readings::read_from`] reads the values from the node, [`render`] writes them, and [`page`]
+//! describes them.
 #![forbid(unsafe_code)]
 
 mod disks;

@@ -12,7 +12,8 @@ pub struct DiskGeometry {
     pub size_bytes: u64,
     /// Logical sector size in bytes, the smallest unit of a request: 512 or 4096.
     pub logical_sector_bytes: u32,
-    /// Physical sector size in bytes, the preferred unit: 512 or 4096, at least `logical_sector_bytes`.
+    /// Physical sector size in bytes, the preferred unit: 512 or 4096, at least
+    /// `logical_sector_bytes`.
     pub physical_sector_bytes: u32,
     /// Allocation unit of the format in bytes; 0 if the format does not allocate.
     pub block_bytes: u64,

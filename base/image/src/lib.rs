@@ -4,8 +4,8 @@
 //! executes the writes that the format requires. Creation, opening, checks and resizing use
 //! blocking file access ([`ImageFile`]), while the disk is not in service.
 //!
-//! This crate contains no format except the trivial one ([`LinearImage`]). It opens no files and buffers
-//! no payload.
+//! This crate contains no format except the trivial one ([`LinearImage`]). It opens no files and
+//! buffers no payload.
 //!
 //! Life cycle of a write
 //! ```text

@@ -7,8 +7,8 @@
 //! continues in the daemon whether or not a client waits for it.
 //!
 //! Life cycle: a [`Client`] holds no connection. Every request uses a separate one. A stream
-//! ([`JsonLineStream`], [`CaptureStream`]) keeps its connection until it is dropped, which ends it in the daemon
-//! too.
+//! ([`JsonLineStream`], [`CaptureStream`]) keeps its connection until it is dropped, which ends it
+//! in the daemon too.
 //!
 //! Invariants: the memory and time for a response are bounded, regardless of its size and speed.
 //! Streams are an exception: they last until they are dropped.

@@ -45,7 +45,7 @@ fn drop_nulls(table: &mut Map<String, Value>) {
 }
 
 /// Removes nulls that a merge patch left at optional keys, where removing an absent key has no
-/// effect. Nulls at other keys remain and are reported by [`check`].
+/// effect. Nulls at other keys remain and are reported by [`check_table`].
 pub(crate) fn remove_nulls_of_optional_keys(kind: ResourceKind, table: &mut Map<String, Value>) {
     let is_removed = |name: &str| kind.key(name).is_some_and(|key| !key.required);
     table.retain(|name, value| !(value.is_null() && is_removed(name)));

@@ -9,8 +9,8 @@
 //!
 //! This crate performs no I/O and no measurements.
 //!
-//! Invariants: a run is readable by every program with the same [`FORMAT_VERSION`]; the statistics are
-//! deterministic.
+//! Invariants: a run is readable by every program with the same [`FORMAT_VERSION`]; the statistics
+//! are deterministic.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

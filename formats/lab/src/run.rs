@@ -237,7 +237,7 @@ impl Measure {
         }
     }
 
-    /// Returns the measure with [`Measure::decides`] set.
+    /// Returns the measure with [`Measure::determines_repetition_count`] set.
     pub fn with_repetition_count_determined(mut self) -> Self {
         self.determines_repetition_count = true;
         self

@@ -89,7 +89,7 @@ impl Chunk {
 
 /// Iterator over the chunks of the reply to a read, in ascending order of offsets. Extents that
 /// read as zeroes become holes; adjacent extents of one kind are merged. Created by
-/// [`RequestParser::split_read_reply`](crate::RequestParser::read_chunks).
+/// [`RequestParser::split_read_reply`](crate::RequestParser::split_read_reply).
 #[derive(Clone, Debug)]
 pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
     reply_to: ReplyEncoder,

@@ -65,7 +65,7 @@ pub enum NbdCommand {
         first_only: bool,
     },
     /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata
-    /// contexts. [`RequestParser::parse_contexts`](crate::RequestParser::handle_contexts) parses
+    /// contexts. [`RequestParser::parse_contexts`](crate::RequestParser::parse_contexts) parses
     /// the payload.
     BlockStatusWithPayload {
         /// Start of the range in the export, in bytes.

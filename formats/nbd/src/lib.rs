@@ -7,12 +7,13 @@
 //! Server side of a connection
 //! - The server sends [`GREETING`]. [`ServerHandshake::handle_bytes`] processes the client's
 //!   options and produces replies, until a [`ServerStep`] reports that TLS has to start, the client
-//!   aborted, or an export was [`Negotiated`].
-//! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns a
+//!   aborted, or an export was [negotiated](ServerStep::Negotiated).
+//! - A [`RequestParser`] then parses requests. [`RequestParser::parse_header`] returns a
 //!   [`ParsedHeader`]: a [`Request`] to execute, a rejected request, or a disconnect.
 //! - The [`ReplyEncoder`] of a request encodes the reply into the caller's buffers:
-//!   [`ReplyEncoder::encode_success`], [`ReplyEncoder::error`], the chunks of [`RequestParser::split_read_reply`],
-//!   the extents of [`RequestParser::begin_block_status_reply`].
+//!   [`ReplyEncoder::encode_success`], [`ReplyEncoder::error`], the chunks of
+//!   [`RequestParser::split_read_reply`], the extents of
+//!   [`RequestParser::begin_block_status_reply`].
 //!
 //! Client side of a connection, for one export
 //! - [`ClientHandshake::handle_bytes`] processes the server's messages until the export is

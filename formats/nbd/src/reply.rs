@@ -41,8 +41,8 @@ pub(crate) mod kind {
 }
 
 /// Encoder of the reply to one request: the client's identifier of the request and the message
-/// format. Each request gets one reply: [`ReplyEncoder::encode_success`], an error, the chunks of a read or a
-/// list of extents.
+/// format. Each request gets one reply: [`ReplyEncoder::encode_success`], an error, the chunks of a
+/// read or a list of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyEncoder {
     pub(crate) framing: Framing,

@@ -11,25 +11,27 @@ use crate::migration::MigrationCapability;
 pub enum Command {
     /// Completes capability negotiation; required before any other command.
     Capabilities,
-    /// Queries the run state ([`decode_run_state`](crate::run_state)).
+    /// Queries the run state ([`decode_run_state`](crate::decode_run_state)).
     QueryStatus,
-    /// Queries whether KVM is in use ([`decode_kvm_enabled`](crate::is_kvm_enabled)).
+    /// Queries whether KVM is in use ([`decode_kvm_enabled`](crate::decode_kvm_enabled)).
     QueryKvm,
-    /// Queries present and hot-pluggable CPUs ([`decode_cpu_slots`](crate::cpu_slots)).
+    /// Queries present and hot-pluggable CPUs ([`decode_cpu_slots`](crate::decode_cpu_slots)).
     QueryHotpluggableCpus,
-    /// Queries present CPUs ([`decode_cpu_count`](crate::cpu_count)).
+    /// Queries present CPUs ([`decode_cpu_count`](crate::decode_cpu_count)).
     QueryCpusFast,
-    /// Queries the memory size ([`decode_base_memory_bytes`](crate::base_memory)).
+    /// Queries the memory size ([`decode_base_memory_bytes`](crate::decode_base_memory_bytes)).
     QueryMemorySizeSummary,
-    /// Queries the chardevs ([`decode_chardevs`](crate::chardevs)).
+    /// Queries the chardevs ([`decode_chardevs`](crate::decode_chardevs)).
     QueryChardev,
-    /// Lists the properties of a QOM object ([`decode_qom_properties`](crate::qom_properties)).
+    /// Lists the properties of a QOM object
+    /// ([`decode_qom_properties`](crate::decode_qom_properties)).
     QomList {
         /// QOM path of the object.
         path: String,
     },
-    /// Queries the features negotiated with a virtio device ([`decode_standby_negotiated`](crate::has_standby)).
-    /// Unstable command (prefix `x-`); the result has had this structure since QEMU 7.2.
+    /// Queries the features negotiated with a virtio device
+    /// ([`decode_standby_negotiated`](crate::decode_standby_negotiated)). Unstable command (prefix
+    /// `x-`); the result has had this structure since QEMU 7.2.
     QueryVirtioStatus {
         /// QOM path of the virtio device.
         path: String,

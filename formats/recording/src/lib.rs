@@ -4,7 +4,8 @@
 //! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
 //!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks
 //!   to a [`RecordSink`].
-//! - [`check_file_header`], [`decode_block_header`], [`verify_block_body`] and [`decode_records`] read an untrusted file.
+//! - [`check_file_header`], [`decode_block_header`], [`verify_block_body`] and [`decode_records`]
+//!   read an untrusted file.
 //! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's
 //!   current decision for comparison with the recorded one.
 //!
@@ -29,7 +30,7 @@
 //! | 1 | begin | [`PolicyKind`] of the policy (1 byte), name, initial state: start of a stream |
 //! | 2 | step | input, decision |
 //! | 3 | lost | reason ([`LossReason`], 1 byte): the stream ends early; stream 0: all streams |
-//! | 4 | names | JSON ([`Names`]): names of numeric identifiers from here on |
+//! | 4 | names | JSON ([`ObjectNames`]): names of numeric identifiers from here on |
 //!
 //! Names, texts and bodies are preceded by their length (varint). Bodies are JSON, except those of
 //! storage QoS, which `scheduler.rs` specifies. Times are those of the workers' clock.

@@ -73,7 +73,7 @@ pub enum Record<'a> {
         /// Reason for the early end.
         reason: LossReason,
     },
-    /// Names of identifiers: JSON of [`Names`].
+    /// Names of identifiers: JSON of [`ObjectNames`].
     Names(&'a [u8]),
 }
 

@@ -140,7 +140,8 @@ impl Recorded<StoreScheduler> {
         self.record_bytes(now, |input, _| code::put_not_executed(input, slot, bytes));
     }
 
-    /// As [`StoreScheduler::handle_phase_change`]. Not recorded, because it does not affect decisions.
+    /// As [`StoreScheduler::handle_phase_change`]. Not recorded, because it does not affect
+    /// decisions.
     pub fn handle_phase_change(
         &mut self,
         now: Time,

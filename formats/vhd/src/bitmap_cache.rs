@@ -106,7 +106,7 @@ impl BitmapCache {
         Some(block)
     }
 
-    /// Inserts the bitmap of a block and evicts others, except those in use and those of block_set in
+    /// Inserts the bitmap of a block and evicts others, except those in use and those of blocks in
     /// `protected`.
     pub(crate) fn insert(
         &mut self,

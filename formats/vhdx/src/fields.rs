@@ -10,7 +10,7 @@ pub(crate) const MB: u64 = 1 << 20;
 pub(crate) const METADATA_WRITE_BYTES_MAX: u64 = 4 * MB;
 /// Length of a log sector and of a metadata page in bytes.
 pub(crate) const PAGE_BYTES: u64 = 4096;
-/// [`PAGE`] as a `usize`, for buffers in memory.
+/// [`PAGE_BYTES`] as a `usize`, for buffers in memory.
 pub(crate) const PAGE_LEN: usize = 4096;
 
 /// Returns the `N` bytes at `offset`; zeros if they exceed the buffer.

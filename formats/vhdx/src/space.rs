@@ -56,7 +56,7 @@ impl Occupancy {
     ///
     /// # Errors
     ///
-    /// As [`Occupancy::take`]; also if the log changes them.
+    /// As [`Occupancy::occupy`]; also if the log changes them.
     pub(crate) fn occupy_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let after = self.logged.partition_point(|&(_, end)| end <= from);
         if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
@@ -69,7 +69,7 @@ impl Occupancy {
     ///
     /// # Errors
     ///
-    /// As [`Occupancy::take`]; also if the range ends beyond the maximum file length.
+    /// As [`Occupancy::occupy`]; also if the range ends beyond the maximum file length.
     pub(crate) fn occupy_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
         let too_far = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
         let to = Some(range.end() / MB).filter(|end| *end <= FILE_MB_MAX);

@@ -99,8 +99,8 @@ pub enum RemainingRecordPolicy {
 }
 
 impl HostInputs<'_> {
-    /// Returns the same inputs with [`RemainingRecordPolicy::Keep`], for reading images without writing
-    /// to their files.
+    /// Returns the same inputs with [`RemainingRecordPolicy::Keep`], for reading images without
+    /// writing to their files.
     pub(crate) fn with_records_kept(&mut self) -> HostInputs<'_> {
         HostInputs {
             random: &mut *self.random,

@@ -14,8 +14,8 @@ pub struct DiskPlan {
     /// Format of the disk's image.
     pub format: DiskFormat,
     /// Allocation kind. `None`: an existing image determines its kind, and a new one has
-    /// [`Self::creation_kind`]. An existing image of another kind is refused. For a raw file, the kind
-    /// matters only on creation.
+    /// [`Self::creation_kind`]. An existing image of another kind is refused. For a raw file, the
+    /// kind matters only on creation.
     pub kind: Option<DiskKind>,
     /// File of the image; `None` with [`DiskFormat::PassThrough`].
     pub file: Option<FileName>,

@@ -77,7 +77,7 @@ pub struct RecordedImage {
     /// Ranges of the disk with changes that are not recorded and part of the commit in flight.
     committing_unrecorded: Unrecorded,
     /// Changes that the commit in flight includes: the number before which recorded changes are
-    /// included, and the number of changes in `unkept` that are included.
+    /// included, and the number of changes in `unrecorded_changes` that are included.
     committing: (u64, usize),
     /// Reservations of record space for changes by writes in flight, by range (offset, length); and
     /// the sum of their changes.

@@ -12,8 +12,8 @@ use thiserror::Error;
 use super::error::{DiskError, DiskFault};
 use super::incomplete_image::IncompleteImage;
 
-/// Marker file, held open while this value exists. After a crash, [`remove_all_incomplete`](super::sweep) removes
-/// the file.
+/// Marker file, held open while this value exists. After a crash,
+/// [`remove_all_incomplete`](super::sweep) removes the file.
 pub struct StoreMarker {
     _draft: IncompleteImage,
 }

@@ -17,8 +17,8 @@
 //!   return of reservations before the host leaves; [`releasing`]: return of reservations on stores
 //!   that a change stops sharing.
 //! - [`policies`]: QoS policies of the cluster; [`policy_changes`]: their changes.
-//!   [`reservation_requests`]: reservation of minimums before disks get them. [`covered`]: minimums
-//!   in effect.
+//!   [`reservation_requests`]: reservation of minimums before disks get them. [`minimums`]:
+//!   minimums in effect.
 //!
 //! Invariants
 //! - A limit is in effect on all workers before the node reports it, and data that must survive a

@@ -72,7 +72,7 @@ impl DeviceNotices {
         Arc::new(Self { owner, generation, commands, late, waiting: Mutex::default() })
     }
 
-    /// Adds a notice, and removes notices that it supersedes. If [`WAITING_MAX`] notices are
+    /// Adds a notice, and removes notices that it supersedes. If [`QUEUED_NOTICES_MAX`] notices are
     /// queued, drops the oldest one. Notices of a lost device and of negotiated features are
     /// dropped last, because the newest of them determine the state of the device.
     pub(crate) fn put(self: &Arc<Self>, notice: DeviceNotice) {

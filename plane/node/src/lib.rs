@@ -38,7 +38,7 @@
 //!   can be (`deferring_store.rs` of `suimon-node-core`).
 //! - Resources that clients or guests can allocate are bounded: stored events ([`EVENTS_MAX`]),
 //!   operations ([`OPERATIONS_MAX`], [`RUNNING_MAX`]), captures ([`CAPTURES_MAX`]) and events
-//!   caused by guests (`events/repeats.rs` of `suimon-node-core`).
+//!   caused by guests (`events/rate_limiter.rs` of `suimon-node-core`).
 #![forbid(unsafe_code)]
 
 mod adapters;

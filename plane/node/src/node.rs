@@ -79,8 +79,8 @@ pub struct NodeDependencies {
     pub host_name: String,
     /// Reader of the confinement (seccomp, Landlock, capabilities) of the daemon's threads.
     pub confinement: ConfinementReader,
-    /// Called after each attempt to open a NIC, uplink or disk, and to prepare the folder of a VM, at
-    /// the start and later. It must not block.
+    /// Called after each attempt to open a NIC, uplink or disk, and to prepare the folder of a VM,
+    /// at the start and later. It must not block.
     pub progress: Arc<dyn Fn() + Send + Sync>,
     /// Version of the daemon, for status and events.
     pub version: String,

@@ -8,7 +8,7 @@
 //! - [`plan`]: parameters that a configuration gives the policy.
 //! - [`numbering`]: numbers of workers. A configuration numbers workers in the order of its CPU
 //!   list; the plane keeps the number of a worker while the worker runs.
-//! - [`placing`]: queues of one uplink or team, in the policy and in the plane.
+//! - [`placement`]: queues of one uplink or team, in the policy and in the plane.
 //! - [`table`]: all uplinks and teams; measures loads and carries out moves.
 //! - [`workers`]: set of workers. [`steering`]: flow rules of devices.
 //! - [`events`], [`texts`]: events. [`status`]: status in the API's types.

@@ -2,7 +2,8 @@
 //!
 //! - [`order`]: global order of the steps.
 //! - [`run`]: execution, commit and rollback, without knowledge of resource kinds.
-//! - [`claims`]: host resources that only one port or disk can hold, and that a change acquires.
+//! - [`acquired_resources`]: host resources that only one port or disk can hold, and that a change
+//!   acquires.
 //!
 //! `suimon-node` lists the resource kinds that take part in a change (`change.rs`).
 

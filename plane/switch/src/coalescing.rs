@@ -2,8 +2,8 @@
 //! accept large frames and have receive coalescing enabled.
 //!
 //! The owners of a port's egress queues know which offloads they accept and report them to the
-//! other workers ([`crate::accepted_offloads`]). The report may be late by one batch. A frame is then
-//! coalesced that the egress does not accept, and is segmented there into the same segments.
+//! other workers ([`crate::accepted_offloads`]). The report may be late by one batch. A frame is
+//! then coalesced that the egress does not accept, and is segmented there into the same segments.
 
 use suimon_forwarding::{PortSlot, Verdict};
 use suimon_frame::{CoalesceResult, CoalesceTarget, Frame, Offloads, coalesce};

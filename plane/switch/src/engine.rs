@@ -3,8 +3,8 @@
 //! All frames of a batch are decided at once, and segments of a stream are coalesced for ports that
 //! accept large frames. The frames are then handed to the egress queues ([`egress`]): directly if
 //! this worker owns the queue, in a [`FrameMessage`] if another worker owns it. Ownership of egress
-//! queues: [`queues`]. Ports that are teams: [`teams`], and [`arrivals`] for frames received by
-//! members.
+//! queues: [`queues`]. Ports that are teams: [`teams`], and [`receiving_member`] for frames
+//! received by members.
 
 mod batch_context;
 mod egress;

@@ -17,8 +17,8 @@ use crate::shared_team_state::SharedTeamState;
 /// One immutable generation of the tables that all workers use, created by the registry.
 pub(crate) struct PublishedTables {
     pub forwarding_tables: Arc<Tables>,
-    /// Ports by slot of `tables`, followed by the devices of team members. Other tables refer to a
-    /// port by its index in this list.
+    /// Ports by slot of `forwarding_tables`, followed by the devices of team members. Other tables
+    /// refer to a port by its index in this list.
     pub ports: Vec<PortRuntime>,
     /// Devices of team members: port of the device, and location of the member, in ascending order.
     pub members: Vec<(PortId, MemberTableSlot)>,
@@ -80,7 +80,7 @@ pub(crate) struct TeamRuntime {
     /// Distribution at the time of publication; workers may have a later one from
     /// [`WorkerCommand::SetDistribution`].
     ///
-    /// [`WorkerCommand::SetDistribution`]: crate::worker_mailbox::Command::Distribute
+    /// [`WorkerCommand::SetDistribution`]: crate::worker_mailbox::WorkerCommand::SetDistribution
     pub distribution: Arc<Distribution>,
     pub shared: Arc<SharedTeamState>,
 }

@@ -1,9 +1,9 @@
 //! Accounting of worker time per queue.
 //!
-//! The duration of each round is known ([`StageClock`](crate::stage_clock::StageClock)). The time of a
-//! round that moved frames is attributed to the queues that took part in it. An ingress queue is
-//! charged from the receipt of a batch to its decision, and for sending frames to other workers. An
-//! egress queue is charged for writing frames and making them visible, whichever worker decided
+//! The duration of each round is known ([`StageClock`](crate::stage_clock::StageClock)). The time
+//! of a round that moved frames is attributed to the queues that took part in it. An ingress queue
+//! is charged from the receipt of a batch to its decision, and for sending frames to other workers.
+//! An egress queue is charged for writing frames and making them visible, whichever worker decided
 //! them. Polls without result are charged to no queue.
 //!
 //! This needs no additional clock reads. A queue is debited with a weight for what it moved: its
@@ -171,8 +171,8 @@ impl QueueAccounting {
         }
     }
 
-    /// Ends a round that moved frames and took `ns`, which [`QueueAccounting::settle`] divides
-    /// later.
+    /// Ends a round that moved frames and took `ns`, which [`QueueAccounting::divide_pending_time`]
+    /// divides later.
     pub(crate) fn end_round(&mut self, ns: u64) {
         if std::mem::take(&mut self.has_unsettled_round) {
             self.unsplit_ns += ns;

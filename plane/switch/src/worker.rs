@@ -132,7 +132,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Runs the worker until it receives [`WorkerCommand::Stop`](crate::worker_mailbox::Command::Stop).
+    /// Runs the worker until it receives
+    /// [`WorkerCommand::Stop`](crate::worker_mailbox::WorkerCommand::Stop).
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();

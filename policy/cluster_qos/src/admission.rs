@@ -38,8 +38,8 @@ impl SharedStoreCapacity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionCheck {
     /// Sum of the guarantees already admitted for all nodes: their minimums and one
-    /// [`Parameters::floor_iops`](crate::Parameters::floor_iops) per node with disks. Until a node
-    /// acknowledges a decrease, its previous reservation counts.
+    /// [`Parameters::base_reservation_iops`](crate::Parameters::base_reservation_iops) per node
+    /// with disks. Until a node acknowledges a decrease, its previous reservation counts.
     #[serde(rename = "promised_iops")]
     pub guaranteed_iops: u64,
     /// Requested increase, in normalised operations per second.

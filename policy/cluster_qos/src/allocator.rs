@@ -103,9 +103,9 @@ pub enum AllocatorEvent {
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AllocatorAction {
     /// Write these records if this node is still the leader of the term, then report
-    /// [`AllocatorEvent::GrantsWritten`] or [`AllocatorEvent::WriteFailed`]. The write may be split into
-    /// several transactions, each of which must fail if the term is over. Nodes read their grants
-    /// from these records. Later actions must not be written before this one.
+    /// [`AllocatorEvent::GrantsWritten`] or [`AllocatorEvent::WriteFailed`]. The write may be split
+    /// into several transactions, each of which must fail if the term is over. Nodes read their
+    /// grants from these records. Later actions must not be written before this one.
     Write {
         /// Term in which the decision was made.
         term: Term,

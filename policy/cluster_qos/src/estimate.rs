@@ -97,8 +97,8 @@ impl CapacityEstimator {
     }
 
     /// Returns the upper bound of all shares together: the largest recent estimate. New grants are
-    /// based on [`CapacityEstimator::iops`]; the sum reaches that once leases have ended or nodes have
-    /// acknowledged lower grants.
+    /// based on [`CapacityEstimator::iops`]; the sum reaches that once leases have ended or nodes
+    /// have acknowledged lower grants.
     pub(crate) fn iops_upper_bound(&self) -> u64 {
         let recent = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
         self.capacity.iops().max(self.iops).max(recent)

@@ -113,8 +113,8 @@ impl RemainingCapacity {
     }
 
     /// Records a grant of `share` in the account and deducts it from the remaining capacity. The
-    /// caller must have limited `share` to [`RemainingCapacity::share_bounds`]. Returns the share with the
-    /// totals that the next leader needs.
+    /// caller must have limited `share` to [`RemainingCapacity::share_bounds`]. Returns the share
+    /// with the totals that the next leader needs.
     pub(crate) fn grant(
         &mut self,
         account: &mut GrantAccount,

@@ -7,16 +7,16 @@
 //! - [`Allocator`] is the side of the store's leader. It processes reports and issues
 //!   [`NodeGrant`]s.
 //! - [`Candidacy`] determines when a node stands for election while a store has no leader.
-//! - [`ReservationCoverage`] determines which minimums of a node are in effect while its reservation does not
-//!   cover them.
+//! - [`ReservationCoverage`] determines which minimums of a node are in effect while its
+//!   reservation does not cover them.
 //!
 //! The first two are state machines: `handle` takes events, `poll_action` returns actions, and the
 //! owner calls `handle_deadline` at `next_deadline`. They read no clock and send nothing.
 //!
 //! Rate of a node ([`TimedRateLimit::iops_at`])
 //! - With a lease: the larger of the leased and the reserved rate. The reserved rate is the sum of
-//!   the node's minimums, its parts of policy minimums and [`Parameters::floor_iops`]; the leased
-//!   rate adds a share of the spare capacity by weight and demand.
+//!   the node's minimums, its parts of policy minimums and [`Parameters::base_reservation_iops`];
+//!   the leased rate adds a share of the spare capacity by weight and demand.
 //! - Without a lease: the reserved rate. It holds indefinitely and without any contact.
 //! - After [`Parameters::fallback_after`] without a grant, if all its disks have a
 //!   [`DiskLoad::fallback_iops`]: their sum.
@@ -67,13 +67,13 @@
 //!
 //! # Write load
 //!
-//! A node writes at most one report per store in [`Parameters::report_pause`], and one in
-//! [`Parameters::report_every`] while nothing changes. It writes only one in
-//! [`Parameters::idle_every`] while it has no disks with shared policies, holds no lease above its
-//! reservation, and neither its demand nor the sum of its minimums exceeds the reservation. The
-//! leader writes one grant per report, and an additional one if a share changed by more than an
-//! eighth; at most one per node in [`Parameters::round_pause`], all nodes in one write. The size of
-//! a report is independent of the number of disks.
+//! A node writes at most one report per store in [`Parameters::report_interval_min`], and one in
+//! [`Parameters::active_report_interval`] while nothing changes. It writes only one in
+//! [`Parameters::idle_report_interval`] while it has no disks with shared policies, holds no lease
+//! above its reservation, and neither its demand nor the sum of its minimums exceeds the
+//! reservation. The leader writes one grant per report, and an additional one if a share changed by
+//! more than an eighth; at most one per node in [`Parameters::round_interval_min`], all nodes in
+//! one write. The size of a report is independent of the number of disks.
 //!
 //! # Notices
 //!

@@ -280,9 +280,9 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
 pub struct Demand {
     /// Sum of the demands up to each disk's minimum, in normalised operations per second.
     pub within_minimums_iops: u64,
-    /// Demands beyond the minimums, at most [`WEIGHTED_DEMANDS_MAX`] claims. Disks with similar demand per
-    /// weight form one claim, so that a disk with a large weight and a small demand does not
-    /// increase the share of another.
+    /// Demands beyond the minimums, at most [`WEIGHTED_DEMANDS_MAX`] claims. Disks with similar
+    /// demand per weight form one claim, so that a disk with a large weight and a small demand does
+    /// not increase the share of another.
     pub beyond_minimums: Vec<WeightedDemand>,
 }
 

@@ -77,7 +77,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`ParametersError::DurationOrder`] with two contradicting durations, or [`ParametersError::DriftOutOfRange`].
+    /// [`ParametersError::DurationOrder`] with two contradicting durations, or
+    /// [`ParametersError::DriftOutOfRange`].
     pub fn check(&self) -> Result<(), ParametersError> {
         if self.drift_ppm == 0 || self.drift_ppm > 100_000 {
             return Err(ParametersError::DriftOutOfRange(self.drift_ppm));

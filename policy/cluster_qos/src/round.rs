@@ -176,7 +176,7 @@ impl LeaderState {
     }
 
     /// Admits or rejects the reservations and fallback shares that nodes request, within the
-    /// capacity. Queues [`Notice::Refused`] for a new rejection.
+    /// capacity. Queues [`Notice::ReservationRefused`] for a new rejection.
     fn admit(&mut self, terms: &Parameters, actions: &mut VecDeque<AllocatorAction>) {
         let shares = self.policy_minimums_by_node();
         let capability = self.estimate.capacity();

@@ -32,8 +32,8 @@ impl UnmetMinimums {
     /// Updates the unmet minimums of the reporting node. Returns [`Notice::MinimumMet`] for each
     /// reported minimum that the node no longer names.
     ///
-    /// A report names at most [`REPORTED_DISKS_MAX`] disks. If it names that many, disks that it does
-    /// not name keep their state.
+    /// A report names at most [`REPORTED_DISKS_MAX`] disks. If it names that many, disks that it
+    /// does not name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {
         let node = report.node;
         let named_disks: Vec<&ReportedDisk> =

@@ -156,8 +156,8 @@ impl AddressTable {
     }
 
     /// Loads the cache line in which a key with this hash nearly always is, so that a later
-    /// [`AddressTable::find`] does not stall. Returns data of the line, which the caller must pass to
-    /// `black_box` lest the load is optimised away.
+    /// [`AddressTable::find`] does not stall. Returns data of the line, which the caller must pass
+    /// to `black_box` lest the load is optimised away.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) -> u64 {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)

@@ -41,7 +41,7 @@ pub struct Forwarder {
     pub(crate) addresses: AddressTable,
     /// Number of learned addresses of each port, by slot.
     counts: Vec<u32>,
-    /// Budget for address move_budget to each port, by slot.
+    /// Budget for address moves to each port, by slot.
     moves: Vec<MoveBudget>,
     announcements: VecDeque<AddressSighting>,
     adopted: AdoptedTables,

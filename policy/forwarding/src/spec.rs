@@ -91,7 +91,8 @@ pub struct ForwardingPortSpec {
     /// another host.
     pub bound_address: Option<MacAddr>,
     /// True if the first source address of the port is to be bound to it. The switching plane
-    /// reports first sightings on the port; the control plane publishes tables with `bound`.
+    /// reports first sightings on the port; the control plane publishes tables with
+    /// `bound_address`.
     pub binds_source: bool,
     /// True for isolated ports, which reach only ports that are not isolated.
     pub isolated: bool,

@@ -8,9 +8,9 @@ use crate::key::AddressKey;
 use crate::slot::PortSlot;
 use crate::verdict::DropReason;
 
-/// Value of `Port::trunk` for an access port.
+/// Value of `Port::trunk_index` for an access port.
 pub(crate) const NO_TRUNK: u32 = u32::MAX;
-/// Value of `Port::untagged` for a trunk without a VLAN for untagged frames.
+/// Value of `Port::untagged_vlan` for a trunk without a VLAN for untagged frames.
 pub(crate) const NO_VLAN: u16 = u16::MAX;
 
 /// Properties of a port that are used for each frame, half a cache line.
@@ -19,7 +19,7 @@ pub(crate) struct Port {
     /// Configured address; 0 if there is none.
     pub(crate) mac: u64,
     pub(crate) id: PortId,
-    /// Index of the port's VLAN set in `Tables::trunks`, or [`NO_TRUNK`].
+    /// Index of the port's VLAN set in `Tables::trunk_vlans`, or [`NO_TRUNK`].
     pub(crate) trunk_index: u32,
     pub(crate) learned_addresses_max: u32,
     /// Number of the VLAN whose frames are untagged on the link, or [`NO_VLAN`].

@@ -151,9 +151,9 @@ fn ip_checksum(switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReaso
 }
 
 impl OffloadReason {
-    /// Returns this reason, or [`OffloadReason::Needs`] if it is `On` and the required capability
-    /// `other`, whose reason is `reason`, is not in use. If `other` is switched off, this
-    /// capability was not offered to the guest and does not count as unsupported.
+    /// Returns this reason, or [`OffloadReason::RequiresOther`] if it is `On` and the required
+    /// capability `other`, whose reason is `reason`, is not in use. If `other` is switched off,
+    /// this capability was not offered to the guest and does not count as unsupported.
     fn or_needs(self, reason: Self, other: OffloadCapability) -> Self {
         match (self, reason) {
             (Self::On, Self::On) => self,

@@ -1,8 +1,8 @@
 //! Offloads in effect on ports, with reasons, and the software steps that replace missing ones.
 //!
-//! - [`effective`] combines the features of the other side with the operator's settings and returns
-//!   the offloads in effect, with a reason for each capability.
-//! - [`plan`] returns the step that one frame requires for one egress.
+//! - [`effective_offloads`] combines the features of the other side with the operator's settings
+//!   and returns the offloads in effect, with a reason for each capability.
+//! - [`egress_step`] returns the step that one frame requires for one egress.
 //! - [`performer_at_device`] and [`performer`] return the component that performs the work: the
 //!   guest, the uplink's device described by [`DeviceFeatures`], the kernel, or software.
 //!
@@ -14,7 +14,7 @@
 //! - No offload is in effect that is unsupported or switched off.
 //! - Segmentation is in effect only together with the checksum: the checksum of a segment is
 //!   unknown before segmentation.
-//! - After the step returned by [`plan`], the egress accepts every resulting frame.
+//! - After the step returned by [`egress_step`], the egress accepts every resulting frame.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

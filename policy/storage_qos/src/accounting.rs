@@ -66,9 +66,9 @@ impl StoreScheduler {
         }
     }
 
-    /// Adds the busy time that [`Flow::reported_busy_ns`](crate::flow::Flow::reporting_ns) collected
-    /// for these disks to their flows. Disks of a policy are busy concurrently, so the limit is
-    /// applied once to their sum.
+    /// Adds the busy time that [`Flow::reported_busy_ns`](crate::flow::Flow::reported_busy_ns)
+    /// collected for these disks to their flows. Disks of a policy are busy concurrently, so the
+    /// limit is applied once to their sum.
     fn add_reported(&mut self, now: Time, disks: impl Iterator<Item = DiskSlot>) {
         for slot in disks {
             let flow_index = self.disks.get(slot.0 as usize).map(|disk| disk.flow_index);

@@ -85,8 +85,8 @@ pub struct Borrower {
     /// of these disks.
     changed: Vec<u32>,
     /// Disks that had requests at the last report about them. Reports at intervals of at least
-    /// [`ALL_DISKS_INTERVAL_MIN`] contain the times of these disks, so that the cost of other reports does not
-    /// depend on the number of disks.
+    /// [`ALL_DISKS_INTERVAL_MIN`] contain the times of these disks, so that the cost of other
+    /// reports does not depend on the number of disks.
     busy: Vec<u32>,
     /// Time of the last report that contained the times of all disks.
     times_reported: Time,
@@ -189,8 +189,8 @@ impl Borrower {
         Ok(SubmitOutcome::Queued)
     }
 
-    /// Returns the next action: dispatch a request or idle. It never returns [`NextAction::WaitUntil`];
-    /// see [`Borrower::next_deadline`].
+    /// Returns the next action: dispatch a request or idle. It never returns
+    /// [`NextAction::WaitUntil`]; see [`Borrower::next_deadline`].
     pub fn poll(&mut self, now: Time) -> NextAction {
         while let Some(slot) = self.ready.front().copied() {
             let queue = self.queues.get_mut(slot as usize).filter(|queue| queue.granted > 0);

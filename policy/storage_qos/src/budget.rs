@@ -118,7 +118,8 @@ impl StoreBudget {
     }
 
     /// Converts the budget back to the scheduler of its last borrower: the reverse of
-    /// [`StoreBudget::share`]. The budget must be [settled](Self::is_settled) with this borrower.
+    /// [`StoreBudget::from_scheduler`]. The budget must be [drained](Self::is_drained) with this
+    /// borrower.
     pub fn into_scheduler(mut self, now: Time, mut borrower: Borrower) -> StoreScheduler {
         let last = borrower.take_time_report(now);
         self.scheduler.handle_worker_times(now, &last.times, 0);

@@ -13,8 +13,8 @@ const OPERATION: i128 = 1_000_000_000;
 ///
 /// The cap is evaluated at each dispatch. Credit accrues by the rate that applied at each moment,
 /// not by the current rate. Over any time window, the operations dispatched are at most those that
-/// the cap permitted in it, plus those of the highest rate in [`CATCH_UP_WINDOW`], plus one request. This
-/// holds regardless of how often the cap is replaced.
+/// the cap permitted in it, plus those of the highest rate in [`CATCH_UP_WINDOW`], plus one
+/// request. This holds regardless of how often the cap is replaced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CapMeter {
     limit: Option<Limit>,

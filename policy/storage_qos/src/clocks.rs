@@ -70,7 +70,7 @@ impl Clocks {
     }
 
     /// Accounts for a request that is dispatched now without having been queued; see
-    /// [`Clocks::start`]. Not inlined, to keep the caller small.
+    /// [`Clocks::account_dispatch`]. Not inlined, to keep the caller small.
     #[inline(never)]
     pub(crate) fn account_immediate_dispatch(
         &mut self,

@@ -7,8 +7,8 @@
 //! are compared within classes of similar request size.
 //!
 //! For a disk that is the only user of the store, a separate depth applies. It may increase the
-//! device's latency up to [`StoreSpec::alone_latency`]. The shared depth applies again as soon as
-//! another disk has a request.
+//! device's latency up to [`StoreSpec::single_disk_latency_max`]. The shared depth applies again as
+//! soon as another disk has a request.
 
 use core::time::Duration;
 

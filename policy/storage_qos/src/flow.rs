@@ -65,7 +65,7 @@ pub(crate) struct Flow {
     pub(crate) demanded_operations: u64,
     /// Normalised operations that were delivered. Wraps.
     pub(crate) delivered_operations: u64,
-    /// Time in nanoseconds, up to `since`, in which the flow had requests. Wraps.
+    /// Time in nanoseconds, up to `busy_or_idle_since`, in which the flow had requests. Wraps.
     busy_ns: u64,
     /// Start of the busy time that `busy_ns` does not contain yet, or start of the idle time.
     pub(crate) busy_or_idle_since: Time,

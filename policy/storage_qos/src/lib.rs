@@ -5,10 +5,11 @@
 //!   refuses [`Proposal`]s with the arithmetic of the decision, and converts accepted ones to
 //!   [`ConfigStep`]s.
 //! - [`StoreScheduler`] is the data path with one logical queue. [`StoreScheduler::submit`] and
-//!   [`StoreScheduler::poll`] return the requests to dispatch; [`StoreScheduler::handle_completion`]
-//!   accounts for completions.
-//! - For a store that other nodes use, [`ConfigStep::Cap`] limits all disks of this node together, as
-//!   a function of time. [`ConfigStep::Part`] limits the disks of a policy that spans nodes.
+//!   [`StoreScheduler::poll`] return the requests to dispatch;
+//!   [`StoreScheduler::handle_completion`] accounts for completions.
+//! - For a store that other nodes use, [`ConfigStep::SetCap`] limits all disks of this node
+//!   together, as a function of time. [`ConfigStep::SetPolicyShare`] limits the disks of a policy
+//!   that spans nodes.
 //! - [`StoreScheduler::observe`] samples delivered operations. It returns events for unmet
 //!   minimums with their cause, and for a store whose capacity is below its minimums. The capacity
 //!   is estimated from periods with queued requests ([`StoreScheduler::estimate`]).

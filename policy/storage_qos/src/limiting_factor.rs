@@ -151,8 +151,8 @@ impl RequestTime {
 
 impl DeliveryStats {
     /// Returns the shares of time of this window, in descending order except for
-    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`WHOLE_WINDOW_PPM`]. Empty for a
-    /// window of length 0.
+    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`WHOLE_WINDOW_PPM`]. Empty
+    /// for a window of length 0.
     #[must_use]
     pub fn time_shares(&self) -> Vec<TimeShare> {
         if self.window_ns == 0 {

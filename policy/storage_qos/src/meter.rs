@@ -15,10 +15,10 @@ use crate::unit_time::{
 /// are at most those of the maximum over the window plus this time, the burst, and one request.
 pub const CATCH_UP_WINDOW: Duration = Duration::from_millis(20);
 
-/// As [`CATCH_UP_WINDOW`], for a disk with a minimum. Other disks are held back only after the minimum is
-/// behind, and the disk must be able to make up for the shortfall within its maximum. The value
-/// exceeds the time until other disks are held back, even if the maximum is slightly above the
-/// minimum and requests have 512 KiB. It is 1.6 % of five seconds.
+/// As [`CATCH_UP_WINDOW`], for a disk with a minimum. Other disks are held back only after the
+/// minimum is behind, and the disk must be able to make up for the shortfall within its maximum.
+/// The value exceeds the time until other disks are held back, even if the maximum is slightly
+/// above the minimum and requests have 512 KiB. It is 1.6 % of five seconds.
 pub const CATCH_UP_WINDOW_WITH_MINIMUM: Duration = Duration::from_millis(80);
 
 /// Rate limit in the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371, annex

@@ -35,8 +35,8 @@ pub struct DiskQosStatus {
 
 impl StoreScheduler {
     /// Samples the counters of all disks, and returns events for minimums that become unmet or met
-    /// and for the store's capacity. Must be called every [`crate::SAMPLE_INTERVAL`] while there are
-    /// requests. Calls may pause while there are none.
+    /// and for the store's capacity. Must be called every [`crate::SAMPLE_INTERVAL`] while there
+    /// are requests. Calls may pause while there are none.
     pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         for flow in &mut self.flows {
             flow.account_guaranteed(now);

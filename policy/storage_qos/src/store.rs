@@ -42,8 +42,8 @@ struct Slotted<T> {
     value: T,
 }
 
-/// Disks and policies of one store. Accepted changes are converted to [`ConfigStep`]s for the store's
-/// scheduler.
+/// Disks and policies of one store. Accepted changes are converted to [`ConfigStep`]s for the
+/// store's scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     capacity: Capacity,
@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// Sets the capacity of the store. Minimums that exceed the new capacity remain in effect; see
-    /// [`Store::admitted`].
+    /// [`Store::minimums_check`].
     pub fn set_capacity(&mut self, capability: Capacity) -> ConfigStep {
         self.capacity = capability;
         ConfigStep::SetCapacity(capability.iops())
@@ -111,7 +111,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The reason for which [`Store::propose`] without `force` would refuse the changes.
+    /// The reason for which [`Store::apply`] without `force` would refuse the changes.
     pub fn check(&self, proposals: &[Proposal]) -> Result<MinimumsCheck, AdmissionError> {
         let mut proposed = self.clone();
         proposed.apply(proposals, false)?;

@@ -23,7 +23,8 @@ pub struct IncomingFrame {
 /// Result of the admission check for a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// The frame is forwarded to the ports for which [`Distribution::forwards_to_port`] returns true.
+    /// The frame is forwarded to the ports for which [`Distribution::forwards_to_port`] returns
+    /// true.
     Accept,
     /// The frame is dropped and counted under this reason.
     Drop(IncomingDropReason),
@@ -126,8 +127,8 @@ impl Distribution {
 
     /// Returns true if a frame accepted on `member` is forwarded to port `egress` of the switch. If
     /// not, the port receives the copy that arrives on another member; the frame counts as
-    /// [`IncomingDropReason::OtherMember`] if no port gets it. Call it for the egress port of a unicast
-    /// frame and for each port that a frame is flooded to.
+    /// [`IncomingDropReason::AssignedToOtherMember`] if no port gets it. Call it for the egress
+    /// port of a unicast frame and for each port that a frame is flooded to.
     #[inline]
     pub fn forwards_to_port(&self, member: MemberSlot, egress: PortId) -> bool {
         self.ingress_mode != IngressMode::PerPort || self.source_member(egress) == Some(member)

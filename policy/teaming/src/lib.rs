@@ -6,8 +6,8 @@
 //!   addresses to announce, and events with their reasons.
 //! - [`Distribution`] is the data-path side: immutable, shared by all workers.
 //!   [`Distribution::choose`] and [`Distribution::choose_flowlet`] select the member of an outgoing
-//!   frame, [`Distribution::check_incoming`] and [`Distribution::forwards_to_port`] the receivers of an incoming
-//!   one.
+//!   frame, [`Distribution::check_incoming`] and [`Distribution::forwards_to_port`] the receivers
+//!   of an incoming one.
 //! - [`lacp`] implements link aggregation control (IEEE 802.1AX).
 //!
 //! This crate moves no frames, reads no clock, keeps no traffic counters and stores no flowlet

@@ -57,7 +57,8 @@ pub struct WaterMarks {
 
 impl WaterMarks {
     /// Returns the high mark minus `distance`, the difference between
-    /// [`thresholds::HIGH_MARK_DEFAULT`](crate::thresholds::HIGH) and another constant.
+    /// [`thresholds::HIGH_MARK_DEFAULT`](crate::thresholds::HIGH_MARK_DEFAULT) and another
+    /// constant.
     fn below(self, distance: Load) -> Load {
         self.high - distance
     }

@@ -32,8 +32,8 @@ pub(crate) const WEIGHT_MAX: u8 = 100;
 pub const MEASUREMENT_PERIOD_MIN: Duration = Duration::from_millis(200);
 /// Initial delay before packing: time for which emptying a worker must have been possible
 /// continuously, with no worker hot; [`PACK_DELAY_HOT_FACTOR`] times as long if one was hot. The
-/// delay grows after a wrong decision: queues had to be shed within two [`MOVE_INTERVAL`] per move, or
-/// [`WRONG_PACK_WINDOW_MIN`] if longer.
+/// delay grows after a wrong decision: queues had to be shed within two [`MOVE_INTERVAL`] per move,
+/// or [`WRONG_PACK_WINDOW_MIN`] if longer.
 pub const PACK_DELAY_MIN: Duration = Duration::from_secs(4);
 /// Minimum time after packing within which shedding makes it a wrong decision; see
 /// [`PACK_DELAY_MIN`].
@@ -84,8 +84,8 @@ pub const MOVES_WITHOUT_STEP_DELAY: u32 = 2;
 /// Divisor of the decay of the recent maximum: it moves to the mean by one part in this number per
 /// measurement, within about two minutes.
 pub const PEAK_DECAY_DIVISOR: u32 = 512;
-/// Usual load from which a worker counts as saturated. It is below [`SATURATION_LOAD`], because some time
-/// always remains unused on average.
+/// Usual load from which a worker counts as saturated. It is below [`SATURATION_LOAD`], because
+/// some time always remains unused on average.
 pub const SATURATION_MEAN_LOAD: Load = Load::percent(95);
 /// Time without being hot after which a worker that becomes hot counts as newly hot.
 pub const NEWLY_HOT_AFTER: Duration = Duration::from_secs(2 * 60);

@@ -36,7 +36,7 @@ pub struct AddedQueue {
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
     pub(crate) workers: BTreeMap<WorkerId, WorkerState>,
-    /// Permitted workers in the worker_order in which they come into use; at least one.
+    /// Permitted workers in the order in which they come into use; at least one.
     pub(crate) order: Vec<WorkerId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,
@@ -273,7 +273,8 @@ impl Vmq {
         self.queues.iter().map(|(id, queue)| (*id, queue.worker))
     }
 
-    /// Returns the permitted workers without queues and with at most [`PARKED_LOAD_MAX`] of other work.
+    /// Returns the permitted workers without queues and with at most [`PARKED_LOAD_MAX`] of other
+    /// work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
             let other_load = self

@@ -1,7 +1,7 @@
 //! eBPF maps, programs and program links (`bpf(2)`), and an assembler for programs.
 //!
-//! [`load`] and [`attach_xdp`] pass a program to the kernel, [`Map`] is memory that programs and
-//! this process share, and [`instructions::Assembler`] builds programs at run time.
+//! [`load_program`] and [`attach_xdp`] pass a program to the kernel, [`Map`] is memory that
+//! programs and this process share, and [`instructions::Assembler`] builds programs at run time.
 //!
 //! Outside of the scope: what the programs do, hooks other than XDP, and BTF.
 //!

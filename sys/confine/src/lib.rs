@@ -16,8 +16,8 @@
 //!   plane opened what they read and write, and handed it to them.
 //!
 //! A rejected call is not executed; the thread gets `EPERM` and continues, and the attempt is
-//! counted and recorded ([`Confinement::refusals`]). In a thread without defects that is not under
-//! attack, it never occurs.
+//! counted and recorded ([`Confinement::rejected_calls`]). In a thread without defects that is not
+//! under attack, it never occurs.
 //!
 //! The launcher of VMs is a process of its own, which executes QEMU as other users:
 //! [`confine_launcher`] leaves it the capabilities for this.

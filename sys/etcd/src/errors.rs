@@ -24,7 +24,7 @@ pub(crate) fn convert_error(member: &str, error: &Error, is_change: bool) -> Clu
 }
 
 /// Creates the error of a request that `member` did not reply to in time. Parameters as for
-/// [`explain`].
+/// [`convert_error`].
 pub(crate) fn timeout_error(member: &str, is_change: bool) -> ClusterStoreError {
     let kind = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let detail =

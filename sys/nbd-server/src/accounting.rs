@@ -69,7 +69,7 @@ impl NbdAccounting {
         }
     }
 
-    /// Returns use and limits of the server_context, and of the peers and exports that have connections.
+    /// Returns use and limits of the host, and of the peers and exports that have connections.
     #[must_use]
     pub fn usage(&self) -> NbdUsage {
         let state = self.lock();
@@ -196,12 +196,12 @@ impl ConnectionAccount {
         true
     }
 
-    /// Returns true if [`ConnectionAccount::take`] would succeed now.
+    /// Returns true if [`ConnectionAccount::try_charge`] would succeed now.
     pub(crate) fn can_charge(&self, bytes: u64) -> bool {
         self.levels().all(|level| level.can_charge(bytes))
     }
 
-    /// Returns `bytes` bytes that [`ConnectionAccount::take`] has taken.
+    /// Returns `bytes` bytes charged by [`ConnectionAccount::try_charge`].
     pub(crate) fn release(&self, bytes: u64) {
         self.levels().for_each(|level| level.release(bytes));
         self.surplus.fetch_sub(bytes, Ordering::Relaxed);

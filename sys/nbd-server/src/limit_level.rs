@@ -4,11 +4,11 @@
 //! and the host set aside the reservations of their maximum number of connections. A connection can
 //! therefore be admitted regardless of the memory use of others. The remainder of a limit is the
 //! surplus, which connections take and return. The reservation suffices to process every request,
-//! in split_request if it is large. Other connections therefore affect the speed of a connection but not
+//! in parts if it is large. Other connections therefore affect the speed of a connection but not
 //! its progress, and no connection waits for memory of another one.
 //!
 //! Invariants
-//! - The connections of a limit_level hold at most its `buffer_max_bytes`, unless that was lowered
+//! - The connections of a level hold at most its `buffer_max_bytes`, unless that was lowered
 //!   meanwhile.
 //! - Taking and returning memory needs no lock, and at most three atomic additions.
 
@@ -170,7 +170,7 @@ impl LimitLevel {
         self.surplus.fetch_sub(bytes, ORDER);
     }
 
-    /// Returns true if [`LimitLevel::take`] would succeed now.
+    /// Returns true if [`LimitLevel::try_charge`] would succeed now.
     pub(crate) fn can_charge(&self, bytes: u64) -> bool {
         let used = self.surplus.load(ORDER);
         used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())

@@ -2,16 +2,17 @@
 //!
 //! Any client that can connect can begin negotiations without completing them. These must not delay
 //! other clients, so a new negotiation always begins at once, and may replace an existing one:
-//! - If its peer has [`PEER_REPLACEMENT_THRESHOLD`] negotiations, the oldest silent one of this peer is replaced.
-//! - If the host has [`HOST_REPLACEMENT_THRESHOLD`] negotiations, the oldest silent one of the peer with the most
-//!   negotiations is replaced.
+//! - If its peer has [`PEER_REPLACEMENT_THRESHOLD`] negotiations, the oldest silent one of this
+//!   peer is replaced.
+//! - If the host has [`HOST_REPLACEMENT_THRESHOLD`] negotiations, the oldest silent one of the peer
+//!   with the most negotiations is replaced.
 //!
 //! A negotiation is silent after [`SILENT_AFTER`] without bytes from the client. Many clients that
 //! connect at once, for example after a restart of the daemon, are not silent, and may exceed these
-//! limits up to [`PEER_LIMIT`] and [`HOST_LIMIT`]. At these peaks, the oldest negotiation is replaced
-//! in any case. Negotiations in which the client has sent nothing are replaced before all others.
-//! Clients that presented a certificate are never replaced. Below the peaks, clients whose TLS
-//! handshake is queued are not replaced either.
+//! limits up to [`PEER_LIMIT`] and [`HOST_LIMIT`]. At these peaks, the oldest negotiation is
+//! replaced in any case. Negotiations in which the client has sent nothing are replaced before all
+//! others. Clients that presented a certificate are never replaced. Below the peaks, clients whose
+//! TLS handshake is queued are not replaced either.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

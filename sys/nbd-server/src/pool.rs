@@ -4,7 +4,7 @@
 //! until its memory is returned to the system. The memory of warm chunks is counted, whether or not
 //! they are free. Up to [`PAYLOAD_RESERVED_BYTES`] count towards the reservation of the connection.
 //! Further bytes count towards the limits of its export, its peer and the host
-//! ([`ConnectionAccount::take`]).
+//! ([`ConnectionAccount::try_charge`]).
 //!
 //! Invariant: if no chunk is in use, chunks for a payload of up to [`PAYLOAD_RESERVED_BYTES`] are
 //! available, regardless of the memory use of other connections.

@@ -206,8 +206,9 @@ impl Access {
 }
 
 /// Serves one client on a connected stream socket. Limits and access control of servers do not
-/// apply, and the client is not listed in [`NbdServerContext::clients`]. Does not block: a task negotiates,
-/// and passes the connection to [`NbdExports::attach`](crate::NbdExports::attach) of `host`.
+/// apply, and the client is not listed in [`NbdServerContext::clients`]. Does not block: a task
+/// negotiates, and passes the connection to [`NbdExports::attach`](crate::NbdExports::attach) of
+/// `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdServerContext) {
     let caller = ClientIdentity { transport: NbdTransport::Unix, peer: peer.to_owned() };
     let client = Client::new(host.clone(), None, caller, None);

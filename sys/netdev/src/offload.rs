@@ -9,7 +9,7 @@ use suimon_ports::OffloadToggles;
 pub(crate) const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
 /// Returns the offloads that frames from the kernel may use. `switches` are those of the kernel's
-/// side; for an uplink, [mirrored](OffloadToggles::mirrored) ones.
+/// side; for an uplink, [swapped](OffloadToggles::with_directions_swapped) ones.
 pub(crate) fn ingress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
     offloads(switches.tx_checksum, switches.segmentation, udp_segmentation)
 }

@@ -94,8 +94,8 @@ impl FlowRequest {
         request
     }
 
-    /// Decodes the rule in a reply. Returns `None` for rules that [`FlowRequest::for_insert`] does not
-    /// create.
+    /// Decodes the rule in a reply. Returns `None` for rules that [`FlowRequest::for_insert`] does
+    /// not create.
     pub fn rule(&self) -> Option<FlowRule> {
         let kind = u32::from_ne_bytes(self.take(FLOW_TYPE_AT));
         let queue = u16::try_from(u64::from_ne_bytes(self.take(QUEUE_AT))).ok()?;

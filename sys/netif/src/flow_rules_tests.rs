@@ -16,9 +16,9 @@ fn rule(vlan: Option<u16>) -> FlowRule {
 }
 
 /// The recorded requests are those of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst
-/// 52:54:00:12:34:56 vlan 0x00a5 m 0xf000 action 3 loc 7`, with_data and without `vlan 0x00a5 m 0xf000`.
-/// The masks of ethtool contain the bits to ignore. The 12 bytes after the command are unused;
-/// ethtool leaves them uninitialized.
+/// 52:54:00:12:34:56 vlan 0x00a5 m 0xf000 action 3 loc 7`, with_data and without `vlan 0x00a5 m
+/// 0xf000`. The masks of ethtool contain the bits to ignore. The 12 bytes after the command are
+/// unused; ethtool leaves them uninitialized.
 #[test]
 fn a_request_is_the_one_that_ethtool_makes() {
     for (vlan, recorded) in [(Some(0xa5), RULE_OF_PORT_AND_ADDRESS), (None, RULE_OF_ADDRESS)] {

@@ -112,7 +112,7 @@ pub(crate) struct ProcessWatch {
     connection: OwnedFd,
 }
 
-/// Result of waiting for the report of a [`Watch`].
+/// Result of waiting for the report of a [`ProcessWatch`].
 #[derive(Clone, Debug)]
 pub(crate) enum LauncherEvent {
     /// The VM's process has ended.
@@ -141,7 +141,7 @@ impl ProcessWatch {
         }
     }
 
-    /// As [`Watch::read`], but returns `None` after `limit`.
+    /// As [`ProcessWatch::wait`], but returns `None` after `limit`.
     pub(crate) fn wait_timeout(&self, limit: Duration) -> Option<LauncherEvent> {
         match wait_readable([self.descriptor()], Some(limit)) {
             Ok([true]) => Some(self.wait()),

@@ -21,7 +21,7 @@ pub(crate) fn start_ticks(process: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Returns the time since `ticks`, the start time of a process as [`started`] returns it.
+/// Returns the time since `ticks`, the start time of a process as [`start_ticks`] returns it.
 pub(crate) fn elapsed_since_start(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second();
     let now = clock_gettime(ClockId::Boottime);

@@ -10,7 +10,7 @@ pub(crate) const HEADER_BYTES: usize = 128;
 pub(crate) const FIRST_AT: u64 = 64;
 /// Size of the number and its complement in bytes.
 const FIRST_BYTES: usize = 16;
-/// Value of [`Header::first`] that marks a record as abandoned. No entry has this number.
+/// Value of [`Header::first_entry`] that marks a record as abandoned. No entry has this number.
 pub(crate) const ABANDONED: u64 = u64::MAX;
 /// Offset in bytes of [`Header::replayed_id`].
 pub(crate) const REPLAYED_ID_AT: u64 = 48;
@@ -101,7 +101,7 @@ pub(crate) fn encode_first_entry(first: u64) -> [u8; FIRST_BYTES] {
 }
 
 /// Returns the CRC-32C of the fields that never change: all except [`Header::replayed_id`] and
-/// [`Header::first`].
+/// [`Header::first_entry`].
 fn checksum(bytes: &[u8; HEADER_BYTES]) -> u32 {
     let (before, rest) = bytes.split_at(REPLAYED_ID_AT as usize);
     let after = rest.get(16 + FIRST_BYTES..CHECKSUM_AT - before.len()).unwrap_or_default();

@@ -71,7 +71,7 @@ pub(crate) trait BufferSink {
 }
 
 /// Passes the buffers of a chain to `sink`, with their access direction checked. Equivalent to
-/// calling [`step`] until the end.
+/// calling [`next_buffer`] until the end.
 ///
 /// # Errors
 /// The chain is malformed, or a buffer is not in guest memory.

@@ -11,8 +11,8 @@
 //! - [`RingSetup`]: parameters of a ring. The negotiated features select split or packed
 //!   (`RING_PACKED`) and the order of returned buffers (`IN_ORDER`).
 //! - [`RingTracking`]: side records of a ring: the [`DirtyLog`] for a migration and its part of the
-//!   [`Inflight`] region. They cannot be added to a running ring; the ring is dropped and another
-//!   is created from its position.
+//!   [`InflightRegion`] region. They cannot be added to a running ring; the ring is dropped and
+//!   another is created from its position.
 //! - [`RingState`]: position and fault of a ring; outlives the ring.
 //! - [`InterruptLine`]: interrupt line to the guest; its eventfd can be replaced while the ring
 //!   runs.

@@ -107,8 +107,9 @@ pub(crate) trait Virtqueue: Send {
 
 /// Virtqueue whose chains may be returned in any order, at any time after they were taken.
 ///
-/// [`OutOfOrderVirtqueue::take`] replaces [`Virtqueue::complete`]; later [`OutOfOrderVirtqueue::complete_taken`]
-/// completes the chain. [`Virtqueue::rewind`] is not used with such queues.
+/// [`OutOfOrderVirtqueue::take`] replaces [`Virtqueue::complete`]; later
+/// [`OutOfOrderVirtqueue::complete_taken`] completes the chain. [`Virtqueue::rewind`] is not used
+/// with such queues.
 pub(crate) trait OutOfOrderVirtqueue: Virtqueue {
     /// Takes the chain returned by [`Virtqueue::peek`]. Its descriptors are not read again.
     fn take(&mut self, head: ChainHead) -> Result<TakenChain, RingFault>;

@@ -3,10 +3,10 @@
 //! - [`SocketRuntime`]: a fixed number of worker threads that run one task per device or
 //!   connection, and threads for blocking calls.
 //! - [`Task`]: one task, which its owner can stop and join.
-//! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data
-//!   plane, so that the tasks of other devices proceed. [`run_blocking_on`]: the same for a call on a
-//!   value that the task retains. [`run_blocking_detached`]: the same without waiting for the end of
-//!   the call.
+//! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data plane,
+//!   so that the tasks of other devices proceed. [`run_blocking_on`]: the same for a call on a
+//!   value that the task retains. [`run_blocking_detached`]: the same without waiting for the end
+//!   of the call.
 //! - [`ReconnectPause`], [`LogRateLimit`], [`RejectionRateLimit`]: limits on the costs that peers
 //!   cause.
 //! - [`HandshakeLimits`]: limits on the CPU time that TLS handshakes cost.
@@ -15,10 +15,10 @@
 //!
 //! Bounds
 //! - Worker threads: the number given to [`SocketRuntime::new`], for any number of tasks.
-//! - Threads for blocking calls: one per call in execution, at most [`BLOCKING_CALLS_MAX`]. An unused
-//!   thread ends after [`BLOCKING_THREAD_IDLE_MAX`]. No call may block for the duration of a stall of a store
-//!   or of a peer's inactivity. A task that waits for such a condition polls it and sleeps in
-//!   between.
+//! - Threads for blocking calls: one per call in execution, at most [`BLOCKING_CALLS_MAX`]. An
+//!   unused thread ends after [`BLOCKING_THREAD_IDLE_MAX`]. No call may block for the duration of a
+//!   stall of a store or of a peer's inactivity. A task that waits for such a condition polls it
+//!   and sleeps in between.
 //! - Values dropped by [`SocketRuntime::drop_later`]: at most [`CONCURRENT_DROPS_MAX`] at once.
 //!
 //! Confinement: every worker thread calls the [`ThreadInit`] of its runtime first. Threads for

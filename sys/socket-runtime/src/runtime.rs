@@ -133,8 +133,8 @@ impl SocketRuntime {
         &self.0.handle
     }
 
-    /// Permits the calling thread to create [`Watched`](crate::Watched) descriptors of this runtime
-    /// while the guard exists.
+    /// Permits the calling thread to create [`WatchedFd`](crate::WatchedFd) descriptors of this
+    /// runtime while the guard exists.
     pub fn enter(&self) -> EnterGuard<'_> {
         self.0.handle.enter()
     }

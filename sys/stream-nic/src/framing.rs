@@ -45,8 +45,8 @@ impl FrameReader {
         Self { capacity: vec![0; ROOM_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// Returns the space for the next received bytes: at least one byte if [`FrameReader::next_frame`]
-    /// returned `None`.
+    /// Returns the space for the next received bytes: at least one byte if
+    /// [`FrameReader::next_frame`] returned `None`.
     pub fn space_mut(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.capacity.copy_within(self.start..self.end, 0);
@@ -56,8 +56,8 @@ impl FrameReader {
         self.capacity.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Records that `bytes` bytes were written to the start of [`FrameReader::space_mut`]; more than its
-    /// length are ignored.
+    /// Records that `bytes` bytes were written to the start of [`FrameReader::space_mut`]; more
+    /// than its length are ignored.
     pub fn advance(&mut self, bytes: usize) {
         self.end = self.end.saturating_add(bytes).min(self.capacity.len());
     }

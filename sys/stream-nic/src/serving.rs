@@ -37,7 +37,7 @@ pub(crate) struct SharedNicState {
 /// Descriptors that the task watches.
 pub(crate) struct Descriptors {
     pub(crate) listener: WatchedFd,
-    /// Eventfd by which the owner and the workers wake the task ([`SharedNicState::wake`]).
+    /// Eventfd by which the owner and the workers wake the task ([`SharedNicState::wake_eventfd`]).
     pub(crate) wake_eventfd: WatchedFd,
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Session {
     /// Eventfd that wakes the NIC's task.
     wake: Arc<OwnedFd>,
     end: OnceLock<SessionEnd>,
-    /// True if bytes are pending in `rest`. The transmit queue sets it; it is cleared when the last
+    /// True if bytes are in `pending`. The transmit queue sets it; it is cleared when the last
     /// pending byte was sent. The lock is therefore only taken while the peer is slow.
     is_stalled: AtomicBool,
     pending: Mutex<PendingData>,

@@ -3,8 +3,8 @@
 //! A thread that receives data without taking the descriptors closes them, and so does a thread
 //! that closes a socket with unread data. The last close of some descriptors blocks for as long as
 //! the peer chooses: a TCP socket with `SO_LINGER` (socket(7)), a file on FUSE or NFS. Threads that
-//! serve several peers therefore either let the kernel refuse descriptors
-//! ([`refuse_descriptors`]), or take them ([`receive`]) and leave the close to another thread
+//! serve several peers therefore either let the kernel refuse descriptors ([`refuse_descriptors`]),
+//! or take them ([`receive_with_descriptors`]) and leave the close to another thread
 //! ([`AttachedDescriptors`](crate::AttachedDescriptors)).
 
 use core::mem::MaybeUninit;

@@ -170,8 +170,8 @@ impl HostStore {
         synced
     }
 
-    /// Appends to `names` the files with one of the extensions `endings` below `folder`, down to `levels`
-    /// levels. `prefix` is the name of `folder` in the store.
+    /// Appends to `names` the files with one of the extensions `endings` below `folder`, down to
+    /// `levels` levels. `prefix` is the name of `folder` in the store.
     fn walk(
         folder: &OwnedFd,
         prefix: &str,

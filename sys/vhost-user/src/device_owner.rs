@@ -25,7 +25,8 @@ pub(crate) struct NicOwner {
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
     pub(crate) mask: Arc<OffloadMask>,
-    /// Specification, changed while the NIC is open. Lock order: `SharedDeviceState::changing` before this.
+    /// Specification, changed while the NIC is open. Lock order: `SharedDeviceState::changing`
+    /// before this.
     pub(crate) spec: Mutex<VhostUserNicSpec>,
 }
 

@@ -2,11 +2,11 @@
 //! `docs/interop/vhost-user.rst`; virtio 1.3, sections 5.1 and 5.2).
 //!
 //! - `message`: parsing of messages and encoding of replies.
-//! - `device`: the effect of each message on the device's rings, without a socket; [`DeviceModel`]: the
-//!   differences between NICs and disks.
+//! - `device`: the effect of each message on the device's rings, without a socket; [`DeviceModel`]:
+//!   the differences between NICs and disks.
 //! - `acceptor`, `connection`: connections to the socket, and the connection of a front-end.
-//! - `control`: the task that serves a device; `pace`: its limit on messages; `served`: a device
-//!   with its socket while it is open.
+//! - `control`: the task that serves a device; `rate_limits`: its limit on messages; `open_device`:
+//!   a device with its socket while it is open.
 //! - [`VhostUserThreads`]: the threads of these tasks, shared by all devices.
 //! - [`VhostUserNic`]: a NIC, implements [`PortDevice`](suimon_ports::PortDevice).
 //! - [`VhostUserDisk`]: a disk.

@@ -66,7 +66,7 @@ pub enum MessageError {
     Descriptors {
         /// Request code in the message's header.
         request: Request,
-        /// Number of descriptors received_descriptors with the message.
+        /// Number of descriptors received with the message.
         found: usize,
         /// Number of descriptors of the request.
         expected: usize,

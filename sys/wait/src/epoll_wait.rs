@@ -1,4 +1,4 @@
-//! [`Wait`] of a worker, implemented with epoll.
+//! [`WaitSet`] of a worker, implemented with epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ use crate::pwait2::Events;
 use crate::run_delay::RunDelay;
 use crate::sleep_flag::SleepFlag;
 
-/// Largest token that [`Wait::watch`] accepts; larger ones are reserved.
+/// Largest token that [`WaitSet::watch`] accepts; larger ones are reserved.
 pub const TOKEN_MAX: u64 = u64::MAX - 2;
 const TOKEN_WAKER: u64 = u64::MAX;
 const TOKEN_TIMER: u64 = u64::MAX - 1;
@@ -53,9 +53,9 @@ enum Deadlines {
     Timer(OwnedFd),
 }
 
-/// Implementation of [`Wait`] with epoll.
+/// Implementation of [`WaitSet`] with epoll.
 ///
-/// A wake-up while the worker is awake makes the next sleeping [`Wait::wait`] return at once; a
+/// A wake-up while the worker is awake makes the next sleeping [`WaitSet::wait`] return at once; a
 /// `wait(None)` in between does not consume it.
 pub struct EpollWait {
     epoll: OwnedFd,
@@ -93,8 +93,8 @@ impl EpollWait {
         EventWaker(Arc::clone(&self.shared))
     }
 
-    /// Opens the file with the calling thread's run delay, which [`Wait::run_delay`] reads later.
-    /// Must be called on the thread that waits.
+    /// Opens the file with the calling thread's run delay, which [`WaitSet::run_delay`] reads
+    /// later. Must be called on the thread that waits.
     pub(crate) fn open_run_delay(&mut self) {
         self.run_delay = RunDelay::for_this_thread();
     }

@@ -1,8 +1,8 @@
 //! Worker threads: CPU affinity, clock and wait.
 //!
-//! Implements [`suimon_ports::WorkerRuntime`], [`suimon_ports::Wait`] and [`suimon_ports::Waker`]
-//! on Linux: `sched_setaffinity`, epoll, an eventfd and `CLOCK_BOOTTIME`. In addition,
-//! [`cpu_places`] returns the core and NUMA node of CPUs.
+//! Implements [`suimon_ports::WorkerRuntime`], [`suimon_ports::WaitSet`] and
+//! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and `CLOCK_BOOTTIME`.
+//! In addition, [`cpu_topology`] returns the core and NUMA node of CPUs.
 //!
 //! Outside of the scope: queues, frames and scheduling. No list of started threads is kept.
 //!

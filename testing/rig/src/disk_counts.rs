@@ -141,8 +141,8 @@ impl DiskCounts {
 mod tests {
     use super::*;
 
-    /// Creates samples that took 10 ms each, from the milliseconds of their begin and the daemon's
-    /// counter.
+    /// Creates samples that took 10 ms each, from the start of each in milliseconds and the
+    /// daemon's counter.
     fn counts(started: Instant, totals: &[(u64, u64)]) -> DiskCounts {
         let (mut counts, mut last) = (DiskCounts::default(), 0);
         for (at_ms, count) in totals {

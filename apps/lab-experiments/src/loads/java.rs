@@ -37,7 +37,7 @@ pub(crate) struct OrderLoad {
 /// Orders completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrderResult {
-    /// Pairs of second_sample since the start of the measurement, and operations per second_sample in it.
+    /// Pairs of second since the start of the measurement, and operations per second in it.
     pub(crate) rate_by_second: Vec<(f64, f64)>,
     /// Mean rate of operations per second.
     pub(crate) operations_per_s: f64,

@@ -11,7 +11,8 @@ use crate::profile::KERNEL_OTHER;
 /// Number of modules with the most CPU time that the chart names. The others are summed as one.
 const NAMED: usize = 5;
 
-/// Returns the chart with its description as HTML; empty if the run has no profile.
+/// Returns the chart of CPU time by module, with its description, as HTML; empty if the run has no
+/// profile.
 pub(super) fn modules(run: &Run) -> String {
     let rows: Vec<(&Case, BTreeMap<&str, f64>)> =
         run.cases.iter().map(|case| (case, percent(run, case))).collect();

@@ -8,11 +8,11 @@
 //! - Of the waiting workers the one with the least CPU time is next, as in Linux's completely fair
 //!   scheduler. A running worker is preempted by a waiting one with 2 ms less CPU time. A worker
 //!   that was idle for long counts as at most 5 ms behind the last selected one.
-//! - A virtual CPU that runs where another one ran takes `refill_us` more, since the core's caches
-//!   contain the other's data.
+//! - A virtual CPU that runs where another one ran takes `cache_refill_us` more, since the core's
+//!   caches contain the other's data.
 //! - Work is processed in slices of at most 0.2 ms. The duration of a slice is determined at its
-//!   start: by the clock ([`PowerModel`]), by work on other CPUs ([`CpuSharingModel`]), and by the core's idle
-//!   state.
+//!   start: by the clock ([`PowerModel`]), by work on other CPUs ([`CpuSharingModel`]), and by the
+//!   core's idle state.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -286,7 +286,8 @@ impl Cpus {
     }
 
     /// Processes the planned end of a slice. If it completes the item of work, returns the worker
-    /// and the item, and the caller must call [`Cpus::next`]. Otherwise starts the next slice.
+    /// and the item, and the caller must call [`Cpus::assign_next_work`]. Otherwise starts the next
+    /// slice.
     pub(crate) fn handle_slice_end(
         &mut self,
         now: Time,

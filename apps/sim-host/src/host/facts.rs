@@ -24,7 +24,7 @@ pub(crate) enum Fact {
         vm: u32,
         legs: u32,
     },
-    /// A request has completed a leg. `by_queue` is true if the VM's queue executed it.
+    /// A request has completed a leg. `is_queue_leg` is true if the VM's queue executed it.
     LegCompleted {
         session: u32,
         leg: u32,

@@ -1,8 +1,8 @@
 //! CPUs, VMs and NICs of a host, and the resources that requests of VMs use.
 //!
-//! - [`spec`] defines scenarios, [`validation`] validates them; [`plan`] is one case with the
-//!   results of policies that decide once: checksums and segmentation ([`offload`]), and assignment
-//!   of virtual functions ([`paths`]).
+//! - [`spec`] defines scenarios, [`validation`] validates them; [`resolved_case`] is one case with
+//!   the results of policies that decide once: checksums and segmentation ([`offload`]), and
+//!   assignment of virtual functions ([`vf_assignment`]).
 //! - [`route`] is the path of a request by stages. It documents its equation, as do [`cpus`]
 //!   (scheduling and duration), [`power`] (clocks, idle states, power), and [`nic`]. [`switch`] is
 //!   the production switch.

@@ -1,8 +1,8 @@
 //! Model of a transmitting NIC, and of the wire for received frames.
 //!
 //! Equations
-//! - The engine processes sequentially: `cut_ns` to start segmenting a packet larger than a frame,
-//!   then `frame_ns` for each frame, and `byte_ps` for each byte that it fetches.
+//! - The engine processes sequentially: `segmentation_start_ns` to start segmenting a packet larger
+//!   than a frame, then `frame_ns` for each frame, and `byte_ps` for each byte that it fetches.
 //! - The wire carries frames sequentially with Ethernet's overhead (38 bytes): MTU plus overhead at
 //!   the link's rate.
 //! - The engine is ahead of the wire by at most `fifo_frames`. If that covers less time than the

@@ -323,7 +323,8 @@ pub(crate) struct Expectation {
     #[serde(default)]
     #[serde(rename = "what")]
     pub(crate) measure_filter: String,
-    /// Name of the case to compare with, or with [`Comparison::Best`] the prefix of several names.
+    /// Name of the case to compare with, or with [`Comparison::PercentFromBest`] the prefix of
+    /// several names.
     #[serde(rename = "against")]
     pub(crate) reference_case: Option<String>,
     #[serde(default)]

@@ -4,7 +4,8 @@
 //! - Work takes (1 + κ n) times as long while n other CPUs are busy, since they share caches,
 //!   memory and locks. This is the contention term of Gunther's universal scalability law ("A
 //!   general theory of computational scalability", arXiv:0808.1431), without its coherency term.
-//! - A thread whose sibling on the core is busy runs at `sibling_percent` of its speed alone.
+//! - A thread whose sibling on the core is busy runs at `busy_sibling_speed_percent` of its speed
+//!   alone.
 //!
 //! Parameters: a relative speed of 0.65 for two busy threads of a core corresponds to Intel's "up
 //! to 30 %" for Hyper-Threading (Marr et al., Intel Technology Journal 6(1), 2002). κ is defined by

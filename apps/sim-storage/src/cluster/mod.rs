@@ -2,8 +2,8 @@
 //!
 //! - [`keyspace`] is the content of etcd, [`etcd`] its members, [`network`] the network between
 //!   members and nodes. These modules document equations and sources of parameters.
-//! - [`control`] passes events on. [`connection`] is a node's connection to etcd, [`member`] its
-//!   participation in a store, [`leadership`] the leadership of a store; [`host`] and
+//! - [`cluster_model`] passes events on. [`connection`] is a node's connection to etcd, [`member`]
+//!   its participation in a store, [`leadership`] the leadership of a store; [`node_state`] and
 //!   [`participant`] are their state. They call the `Member` and the `Allocator` of
 //!   `policy/cluster_qos` like production code; no part of the policy is reimplemented. The owner
 //!   of the disks implements [`DiskModel`].

@@ -3,10 +3,10 @@
 //! - [`array`] and [`drive`] are the model of the array. They document equations and sources of
 //!   parameters.
 //! - [`client`] is the load of VMs with a constant number of outstanding requests.
-//! - [`node`] processes requests like `plane/storage_engine` and calls the production scheduler in
-//!   the same way.
-//! - [`shared`] is a node's participation in a store shared with other nodes, [`disk_model`] the
-//!   interface to the cluster; the cluster is [`cluster`](crate::cluster).
+//! - [`node_store`] processes requests like `plane/storage_engine` and calls the production
+//!   scheduler in the same way.
+//! - [`shared_store_state`] is a node's participation in a store shared with other nodes,
+//!   [`disk_model`] the interface to the cluster; the cluster is [`cluster`](crate::cluster).
 //! - [`world`] combines them; [`intervention`] defines changes and faults from outside,
 //!   [`execution`] executes them, [`random_interventions`] draws those of swarm runs.
 //! - [`checkers`] compares facts with guarantees.

@@ -4,7 +4,7 @@
 //! `plane/storage_engine/src/scheduling/store/status.rs`): each request is submitted; after each
 //! event, requests are dispatched until none is eligible; the only deadline is that of the
 //! scheduler while requests wait; completions are reported with their latency at the device; and
-//! delivered rates are observed every [`SAMPLE`] while the store is in use.
+//! delivered rates are observed every [`SAMPLE_INTERVAL`] while the store is in use.
 
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ impl NodeStore {
         Some(self.clock.run_time(deadline?).max(self.paused_until))
     }
 
-    /// Observes delivered rates. Must be called every [`SAMPLE`].
+    /// Observes delivered rates. Must be called every [`SAMPLE_INTERVAL`].
     pub(crate) fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         if !self.is_used && self.in_flight == 0 && self.queued == 0 {
             return Vec::new();
@@ -176,5 +176,5 @@ impl NodeStore {
     }
 }
 
-/// Interval of calls of [`Node::observe`] in ns.
+/// Interval of calls of [`NodeStore::observe`] in ns.
 pub(crate) const OBSERVE_INTERVAL_NS: u64 = SAMPLE_INTERVAL.as_nanos() as u64;

@@ -1,6 +1,6 @@
 //! Node of a store shared with other nodes. As in `plane/node`, its scheduler receives the node's
-//! limit (`Change::Cap`) and the covered minimums, and the cluster receives the loads of the node's
-//! disks.
+//! limit (`ConfigStep::SetCap`) and the covered minimums, and the cluster receives the loads of the
+//! node's disks.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -133,8 +133,8 @@ impl ConnectionSlot {
         Activity { shared: self.shared.clone(), id: self.id }
     }
 
-    /// Reserves one of the [`UPGRADED_CONNECTIONS_MAX`] upgrades for the connection. Returns false if all are
-    /// in use.
+    /// Reserves one of the [`UPGRADED_CONNECTIONS_MAX`] upgrades for the connection. Returns false
+    /// if all are in use.
     pub(super) fn begin_upgrade(&self) -> bool {
         let mut table = self.shared.lock();
         let count = table.entries.values().filter(|entry| entry.is_upgraded).count();

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Ranges consist of whole sectors, are in ascending order, and do not touch. During the change,
-//! the backup has the name given by [`incomplete_change_backup_name`]; [`Backup::finish`] gives it its final
-//! name.
+//! the backup has the name given by [`incomplete_change_backup_name`]; [`Backup::finish`] gives it
+//! its final name.
 
 use core::fmt::Write as _;
 use std::sync::Arc;

@@ -95,7 +95,7 @@ impl Shared {
     }
 
     /// Returns an error for each disk whose missing image file would fail the change. Queries
-    /// stores until [`ValidatedChange::queried_until`].
+    /// stores until [`ValidatedChange::query_deadline`].
     pub(crate) fn missing_images(&self, change: &ValidatedChange) -> Vec<ApiError> {
         if change.options.keeps_faulty_disks {
             return Vec::new();

@@ -6,7 +6,7 @@
 //!   beyond the limit.
 //! - [`sampling`]: loads of disks and identities of stores; [`heartbeats`]: heartbeats on stores.
 //! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
-//! - [`carrying_out`]: actions of members and allocators.
+//! - [`execution`]: actions of members and allocators.
 
 mod desired;
 mod execution;

@@ -1,5 +1,5 @@
-//! Minimums of disks on a shared store, and which of them are in effect ([`ReservationCoverage`]). Minimums in
-//! effect are stored on the host, so that they are in effect again after a restart.
+//! Minimums of disks on a shared store, and which of them are in effect ([`ReservationCoverage`]).
+//! Minimums in effect are stored on the host, so that they are in effect again after a restart.
 
 use std::collections::BTreeMap;
 

@@ -152,8 +152,8 @@ impl PolicyStore<'_> {
         format!("{}{POLICIES}{policy}", self.key_prefix)
     }
 
-    /// Adds a policy, unless a policy of that name exists. A record that nodes ignore, because it is
-    /// invalid, is replaced.
+    /// Adds a policy, unless a policy of that name exists. A record that nodes ignore, because it
+    /// is invalid, is replaced.
     ///
     /// # Errors
     /// Fails if the cluster does not respond, so that the outcome is unknown, other nodes write the

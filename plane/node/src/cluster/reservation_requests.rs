@@ -3,7 +3,7 @@
 //! A change that raises minimums is made after the leader has reserved their sum for this host. The
 //! driver reports the new sum as if disks had it; the leader's grant has the result. Without a
 //! response in time the change is made nevertheless, but the minimums are pending: disks keep the
-//! minimums in effect until the sum is reserved ([`covered`](super::minimums)).
+//! minimums in effect until the sum is reserved ([`minimums`](super::minimums)).
 
 mod requests;
 

@@ -49,8 +49,8 @@ pub(super) struct SharedStore {
     pub(super) reservation_request: Option<ReservationRequest>,
     /// Minimums that the cluster has reserved, which are in effect.
     pub(super) minimums_in_effect: Minimums,
-    /// Limit of the store's disks according to the last [`StoreAction::Apply`]: a share that is not
-    /// durable yet is not in effect.
+    /// Limit of the store's disks according to the last [`StoreAction::ApplyLimits`]: a share that
+    /// is not durable yet is not in effect.
     applied: TimedRateLimit,
     /// This node's shares of the limits of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,

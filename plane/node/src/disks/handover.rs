@@ -74,8 +74,8 @@ impl OutgoingDisk {
 
     /// Suspends the disk and closes its file. The VM must be paused. When this function returns,
     /// all requests have completed and are durable. Other clients see a pause. Blocks until the
-    /// store responds, at most [`OPTIONAL_RESULT_TIMEOUT`](super::store_threads::OPTIONAL_RESULT_TIMEOUT) for
-    /// closing.
+    /// store responds, at most
+    /// [`OPTIONAL_RESULT_TIMEOUT`](super::store_threads::OPTIONAL_RESULT_TIMEOUT) for closing.
     ///
     /// # Errors
     /// Fails if the disk cannot be suspended or its store does not respond. The disk may be away
@@ -189,7 +189,8 @@ impl Shared {
     }
 
     /// Opens the images of a suspended disk and resumes it. `geometry`: guest-visible properties
-    /// that the disk must have. Retries while the image is locked, at most [`LOCK_RELEASE_TIMEOUT`].
+    /// that the disk must have. Retries while the image is locked, at most
+    /// [`LOCK_RELEASE_TIMEOUT`].
     fn open_suspended(
         &self,
         entry: &DiskEntry,

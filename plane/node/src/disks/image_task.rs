@@ -129,8 +129,8 @@ impl ImageTask {
     ///
     /// # Errors
     /// Fails if the file is a parent of another disk, or of an image in the store if the disk was
-    /// not in service with the file for writing; is missing and the disk is not new or has no configured size; or cannot be opened. A
-    /// file created by this attempt is removed.
+    /// not in service with the file for writing; is missing and the disk is not new or has no
+    /// configured size; or cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> OpenResult {
         match self.open_or_make() {
             Ok((files, images, created)) => {

@@ -104,8 +104,8 @@ impl StoreThreads {
     /// operation completes after it was abandoned, `take_back` undoes its result.
     ///
     /// # Errors
-    /// [`StoreOperationError::Late`] if the wait has expired, [`StoreOperationError::Failed`] if the operation was not
-    /// started or has panicked.
+    /// [`StoreOperationError::TimedOut`] if the wait has expired, [`StoreOperationError::Failed`]
+    /// if the operation was not started or has panicked.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         store: &Path,
@@ -181,8 +181,8 @@ impl StoreThreads {
     /// Executes an operation without result that must happen as soon as the store responds, such as
     /// closing. Queued if the store is silent, other such operations on it are in progress, or no
     /// thread can be created; [`Self::resume_queued`] then tries again. Waits at most
-    /// [`OPTIONAL_RESULT_TIMEOUT`]; not at all if the store is silent. Returns false if the operation has
-    /// not ended.
+    /// [`OPTIONAL_RESULT_TIMEOUT`]; not at all if the store is silent. Returns false if the
+    /// operation has not ended.
     pub(crate) fn run_eventually(
         &self,
         store: &Path,
@@ -312,8 +312,8 @@ impl<T> PendingStoreOperation<T> {
     /// Waits at most `timeout` for the result.
     ///
     /// # Errors
-    /// [`StoreOperationError::Late`] if the wait has expired, [`StoreOperationError::Failed`] if the thread has
-    /// panicked.
+    /// [`StoreOperationError::TimedOut`] if the wait has expired, [`StoreOperationError::Failed`]
+    /// if the thread has panicked.
     pub(crate) fn wait(self, timeout: Duration) -> Result<T, StoreOperationError<T>> {
         let (mut state, _) = self
             .slot

@@ -2,10 +2,10 @@
 //! store.
 //!
 //! The file of a disk that a change adds, gives another file or makes writable is checked when it
-//! is opened for writing (`children.rs`). The check is repeated at each attempt until the disk is
-//! in service for writing: an attempt may fail for another reason, the disk may be read-only first,
-//! and the daemon may restart in between. A record that is deleted too late causes one more check
-//! only.
+//! is opened for writing (`parent_protection.rs`). The check is repeated at each attempt until the
+//! disk is in service for writing: an attempt may fail for another reason, the disk may be
+//! read-only first, and the daemon may restart in between. A record that is deleted too late causes
+//! one more check only.
 
 use std::collections::BTreeSet;
 

@@ -71,7 +71,7 @@ impl TeamTable {
 
     /// Processes the link state of the member whose device has this port. Passes the new
     /// distribution to the plane at once; LACPDUs, announcements and events wait for
-    /// [`Self::work`].
+    /// [`Self::poll`].
     pub(crate) fn handle_link(
         &mut self,
         port: PortId,

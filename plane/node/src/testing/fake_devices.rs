@@ -86,7 +86,7 @@ struct Inner {
     probed_open: Vec<ExclusiveResource>,
     /// Kernel paths last set.
     kernel_paths: KernelPathTable,
-    /// Addresses that the next call of `set_kernel_paths` returns as learned.
+    /// Addresses that the next call of `set_kernel_path_table` returns as learned.
     refreshed: Vec<(u32, MacAddr)>,
     /// Counters returned for each port.
     kernel_path_counters: KernelPathCounters,

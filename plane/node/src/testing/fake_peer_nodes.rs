@@ -26,8 +26,8 @@ struct Reached {
     in_the_way: Option<Intercept>,
 }
 
-/// Function that receives the node's address and the method, such as `activate_incoming_migration`, and
-/// returns an error with which the call fails.
+/// Function that receives the node's address and the method, such as `activate_incoming_migration`,
+/// and returns an error with which the call fails.
 type Intercept = Arc<dyn Fn(&str, &str) -> Option<PeerError> + Send + Sync>;
 
 impl FakePeerNodes {

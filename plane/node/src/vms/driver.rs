@@ -147,7 +147,7 @@ impl Driver {
     /// Continues with the run or migration that the previous daemon recorded.
     fn take_up(&mut self, stored_run: Option<StoredRun>) {
         if matches!(self.migration_record, Some(StoredMigrationState::Incoming { .. })) {
-            // `Message::Arrive` starts a new incoming migration.
+            // `Message::StartIncomingMigration` starts a new incoming migration.
             if self.entry.view().migration.is_none() {
                 self.abandon_recorded_incoming(stored_run);
             }

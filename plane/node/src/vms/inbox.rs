@@ -95,7 +95,7 @@ struct PendingInput {
 
 /// Inbox of a VM's driver. The number of messages is bounded by the operations in progress and
 /// [`ARRIVAL_REQUESTS_MAX`]: consecutive messages [`Message::Reconcile`], and consecutive messages
-/// [`Message::Release`], are merged.
+/// [`Message::ReleaseDevices`], are merged.
 #[derive(Default)]
 pub(crate) struct Inbox {
     waiting: Mutex<PendingInput>,

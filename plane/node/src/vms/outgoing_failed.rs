@@ -19,8 +19,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 impl Driver {
     /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
-    /// QEMU has cancelled the migration, at most for `SWITCHOVER_TIMEOUT`. A VM that is not adopted yet
-    /// continues when it is; until then the migration stays recorded, for the next daemon.
+    /// QEMU has cancelled the migration, at most for `SWITCHOVER_TIMEOUT`. A VM that is not adopted
+    /// yet continues when it is; until then the migration stays recorded, for the next daemon.
     pub(super) fn end_failed_outgoing(&mut self, outgoing: OutgoingMigration, error: ApiError) {
         // No other node gets the VM any more, so that other threads may kill it while QEMU does not
         // respond.

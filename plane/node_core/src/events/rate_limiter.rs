@@ -56,8 +56,8 @@ struct WithheldEvent {
     draft: EventDraft,
     /// Number of occurrences that the event represents, including earlier withheld ones.
     count: u64,
-    /// Value of [`EventRateLimiter::taken`] when the event was withheld, by which withheld events are
-    /// sorted.
+    /// Value of [`EventRateLimiter::taken`] when the event was withheld, by which withheld events
+    /// are sorted.
     sequence: u64,
     /// True if the withheld events have different subjects.
     is_mixed: bool,

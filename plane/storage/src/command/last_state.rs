@@ -21,7 +21,7 @@ pub(crate) struct LastState {
     /// A reply that arrives later is dropped; the worker has then remained the only user.
     pub(crate) outstanding_share: Option<Receiver<SharedBudget>>,
     /// Time at which the oldest request without a reply was sent, as of the last
-    /// [`LastState::is_late`].
+    /// [`LastState::poll_overdue`].
     late_since: Option<Instant>,
 }
 

@@ -75,8 +75,8 @@ pub(crate) struct WorkerAddDiskError {
 }
 
 /// Command of the control plane to a worker. A value that the control plane takes back if the
-/// worker does not respond is an [`RevocableValue`]; the worker ignores a command whose value was taken
-/// back.
+/// worker does not respond is a [`RevocableValue`]; the worker ignores a command whose value was
+/// taken back.
 pub(crate) enum Command {
     /// Sets the worker's file I/O. Must precede the worker's first disk.
     SetIo(RevocableValue<Box<dyn FileIo>>, Sender<io::Result<()>>),
@@ -116,8 +116,8 @@ pub(crate) enum Command {
     EndSharing(StoreId),
     /// Removes a store from the worker when the worker has no more disks or requests of it.
     RemoveStore(StoreId),
-    /// Applies changes of a store. `is_in_budget`: the control plane has applied them already to
-    /// the budget that the worker shares.
+    /// Applies changes of a store. `is_applied_to_budget`: the control plane has applied them
+    /// already to the budget that the worker shares.
     ApplyChanges {
         store: StoreId,
         changes: Vec<ConfigStep>,

@@ -96,9 +96,9 @@ impl StoragePlane {
         }
     }
 
-    /// Passes a value to a worker as [`StoragePlane::pass`] does, but leaves it there if the worker
-    /// does not respond: the worker takes it when it proceeds. The value is returned only if the
-    /// worker has ended.
+    /// Passes a value to a worker as [`StoragePlane::pass_value`] does, but leaves it there if the
+    /// worker does not respond: the worker takes it when it proceeds. The value is returned only if
+    /// the worker has ended.
     pub(crate) fn pass_value_irrevocably<T: Send, R>(
         &self,
         worker: &Arc<WorkerChannel>,

@@ -56,8 +56,8 @@ pub(crate) const ATTACH_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Handle of all disks of a host that are in service. Clones are handles of the same disks.
 ///
-/// Workers are added and removed by [`WorkerTaskFactory`](suimon_ports::WorkerTaskFactory), queues of disks by
-/// [`DiskQueueHost`] and [`StoragePlane::attach_client`].
+/// Workers are added and removed by [`WorkerTaskFactory`](suimon_ports::WorkerTaskFactory), queues
+/// of disks by [`DiskQueueHost`] and [`StoragePlane::attach_client`].
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
@@ -200,8 +200,8 @@ impl StoragePlane {
     /// disconnects. Returns its number among the disk's clients.
     ///
     /// # Errors
-    /// The disk does not exist, or another operation has used it for [`ATTACH_WAIT_MAX`], because its
-    /// store does not complete requests.
+    /// The disk does not exist, or another operation has used it for [`ATTACH_WAIT_MAX`], because
+    /// its store does not complete requests.
     pub fn attach_client(
         &self,
         disk: DiskId,

@@ -2,8 +2,8 @@
 //!
 //! A queue that moves with its disk takes such requests back, and the next worker receives them
 //! again. The time at which each request first found the store full moves with the queue. No
-//! request is therefore queued longer than [`FullStorePolicy`](crate::FullStorePolicy) permits, however often
-//! its disk moves.
+//! request is therefore queued longer than [`FullStorePolicy`](crate::FullStorePolicy) permits,
+//! however often its disk moves.
 
 use crate::engine::StorageEngine;
 use crate::request::{NoSpaceRequests, RequestFullState};

@@ -100,7 +100,8 @@ impl StorageEngine {
         true
     }
 
-    /// Submits the parts in `scratch` for a request that is counted in `DiskState::moving`.
+    /// Submits the parts in `scratch` for a request that is counted in
+    /// `DiskState::requests_with_io`.
     pub(crate) fn submit_parts(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let parts = &mut self.scratch.parts;

@@ -63,7 +63,8 @@ impl SharedBudget {
 
     /// Applies changes of the store before the next grant. Returns false if the budget has ended,
     /// because one worker became the only user of the store. Each worker with the store must follow
-    /// the change ([`StorageEngine::follow`](crate::StorageEngine::follow)).
+    /// the change
+    /// ([`StorageEngine::handle_budget_change`](crate::StorageEngine::handle_budget_change)).
     #[must_use]
     pub fn apply(&self, changes: &[ConfigStep]) -> bool {
         let mut to_wake = Vec::new();
@@ -137,7 +138,7 @@ pub(crate) fn read_flows<P: Primitives>(
 }
 
 /// Ends the membership without a report of the borrower, for a client that is dropped before
-/// [`BudgetMembership::end`] or [`BudgetMembership::leave`].
+/// [`BudgetMembership::end`] or [`BudgetMembership::try_leave`].
 impl<P: Primitives> Drop for BudgetMembership<P> {
     fn drop(&mut self) {
         self.end_with(None);

@@ -332,7 +332,7 @@ impl<F: Flag> BudgetState<F> {
     }
 
     /// Takes the budget, with the state of its observation, if the worker is its only user and all
-    /// grants are returned ([`StoreBudget::is_settled`]). `in_flight`: dispatched requests of the
+    /// grants are returned ([`StoreBudget::is_drained`]). `in_flight`: dispatched requests of the
     /// worker that have not completed.
     pub(crate) fn take_budget_if_settled(
         &mut self,

@@ -22,12 +22,12 @@ pub struct Client {
     unpublished: Vec<(u32, DiskOutcome)>,
     /// Fault with which the queue fails after its requests were delivered.
     pub fault: Option<QueueFault>,
-    /// True if the queue rejects [`DiskQueue::reclaim`].
+    /// True if the queue rejects [`DiskQueue::requeue`].
     pub refuses_reclaim: bool,
-    /// Number of further calls of [`DiskQueue::release_unused`] that report remaining unused
-    /// buffers.
+    /// Number of further calls of [`DiskQueue::release_unused_buffers`] that report remaining
+    /// unused buffers.
     pub unused_buffers: usize,
-    /// Number of calls of [`DiskQueue::release_unused`] so far.
+    /// Number of calls of [`DiskQueue::release_unused_buffers`] so far.
     pub release_calls: usize,
 }
 

@@ -138,8 +138,8 @@ impl Egress {
         }
     }
 
-    /// Delivers one frame to a queue of the port at index `egress` of [`PublishedTables::ports`], which
-    /// is not a team.
+    /// Delivers one frame to a queue of the port at index `egress` of [`PublishedTables::ports`],
+    /// which is not a team.
     #[inline]
     pub(super) fn deliver_to_queue(
         &mut self,

@@ -38,8 +38,8 @@ pub(super) struct TeamState {
     carried: BucketCounters,
     /// Ingress port of the last frame, and its cached context for the selection of members.
     origin: Cell<Option<(PortId, IngressContext)>>,
-    /// Source address that this worker last recorded in [`SharedTeamState::sent`], and the time of
-    /// the record.
+    /// Source address that this worker last recorded in [`SharedTeamState::recent_sources`], and
+    /// the time of the record.
     last_recorded: Cell<Option<(MacAddr, Time)>>,
 }
 
@@ -106,9 +106,9 @@ impl TeamState {
         self.slots.get(index).copied().flatten()
     }
 
-    /// Returns the index in [`PublishedTables::ports`] of the member by which a frame leaves, and the
-    /// source address to write to the frame if it is replaced. If the frame must be dropped, counts
-    /// it as dropped and returns `None`.
+    /// Returns the index in [`PublishedTables::ports`] of the member by which a frame leaves, and
+    /// the source address to write to the frame if it is replaced. If the frame must be dropped,
+    /// counts it as dropped and returns `None`.
     #[inline]
     pub(super) fn select_egress_member(
         &self,

@@ -73,9 +73,9 @@ proptest! {
         let request_iops = cost as f64 / span.as_secs_f64();
         prop_assert!(total >= possible * 0.97 - 2.0 * request_iops, "{total} of {possible}");
         let shares = ideal(total, &disks);
-        // A maximum is made up for within CATCH_UP_WINDOW only. If the array takes longer for one request
-        // of each disk, a disk may be queued longer, and stays below its maximum by up to 2.8 % (19
-        // 000 disks with random limits).
+        // A maximum is made up for within CATCH_UP_WINDOW only. If the array takes longer for one
+        // request of each disk, a disk may be queued longer, and stays below its maximum by up to
+        // 2.8 % (19 000 disks with random limits).
         let turn_ns = SECOND * cost * disk_setups.len() as u64 / capacity;
         let unfairness = if u128::from(turn_ns) > CATCH_UP_WINDOW.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {

@@ -84,8 +84,8 @@ pub enum LacpAction {
     },
 }
 
-/// Appends a [`LacpAction::Use`] to `out` if the port came into use or went out of use since the
-/// last report.
+/// Appends a [`LacpAction::SetMemberUse`] to `out` if the port came into use or went out of use
+/// since the last report.
 pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
     if port.reported.in_use != in_use {
@@ -99,8 +99,8 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     }
 }
 
-/// Appends [`LacpAction::Churn`] and [`LacpAction::Loopback`] to `out` for changes since the last
-/// report.
+/// Appends [`LacpAction::ReportChurn`] and [`LacpAction::ReportLoopback`] to `out` for changes
+/// since the last report.
 pub(crate) fn report_churn_and_loops(port: &mut Port, out: &mut Vec<LacpAction>) {
     let member = port.member;
     let now = ReportedState {

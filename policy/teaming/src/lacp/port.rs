@@ -284,7 +284,7 @@ impl Port {
         }
     }
 
-    /// Returns the LACPDU to send at `now`, or `None` if none is due or the rate_limiter limit is exceeded.
+    /// Returns the LACPDU to send at `now`, or `None` if none is due or the rate limit is exceeded.
     pub(crate) fn poll_lacpdu(&mut self, now: Time) -> Option<SlowFrame> {
         let is_due = self.transmit.transition(&mut self.vars, self.periodic.state, now);
         is_due.then(|| self.lacpdu())

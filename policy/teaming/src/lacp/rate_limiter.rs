@@ -4,7 +4,8 @@ use suimon_quantity::Time;
 
 use super::constants::{FAST_PERIODIC_TIME, LACPDUS_SENT_MAX};
 
-/// Rate limit: at most [`LACPDUS_SENT_MAX`] frames in any `Fast_Periodic_Time` (IEEE 802.1AX-2014, 6.4.16).
+/// Rate limit: at most [`LACPDUS_SENT_MAX`] frames in any `Fast_Periodic_Time` (IEEE 802.1AX-2014,
+/// 6.4.16).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RateLimiter {
     /// Send times of the last frames, latest first; `None` before that many frames were sent.

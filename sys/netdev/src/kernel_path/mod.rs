@@ -8,9 +8,9 @@
 //! This module makes no policy decisions: the table determines permitted senders and receivers.
 //!
 //! Life cycle: [`KernelPaths::attach`] adds a veth pair and the programs to a TAP; the kernel
-//! forwards none of its frames until a table contains the port. Dropping the [`TapKernelPath`] removes
-//! the pair and the programs. Those of a killed process are removed when its TAP is next opened or
-//! deleted; until then the kernel continues with the last table.
+//! forwards none of its frames until a table contains the port. Dropping the [`TapKernelPath`]
+//! removes the pair and the programs. Those of a killed process are removed when its TAP is next
+//! opened or deleted; until then the kernel continues with the last table.
 
 mod programs;
 mod veth;

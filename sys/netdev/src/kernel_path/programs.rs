@@ -9,10 +9,10 @@
 //!   TAP, as if received ◀── tap_delivery ── veth ◀═══════════════════┘
 //! ```
 //!
-//! - [`tap_egress_program`] redirects permitted frames to the veth pair; all others continue to the TAP and
-//!   the switch.
-//! - [`forward`] checks again, because a guest with root in its namespace can send any frame on the
-//!   veth pair. It drops frames that are not permitted.
+//! - [`tap_egress_program`] redirects permitted frames to the veth pair; all others continue to the
+//!   TAP and the switch.
+//! - [`forwarding_program`] checks again, because a guest with root in its namespace can send any
+//!   frame on the veth pair. It drops frames that are not permitted.
 //! - [`tap_delivery_program`] redirects to the TAP.
 //! - [`drop_all_program`] drops frames that the daemon's network stack would send on the veth pair.
 //!

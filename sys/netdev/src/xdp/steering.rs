@@ -5,8 +5,8 @@
 //! or missing rule therefore affects only the queue on which a NIC's frames arrive.
 //!
 //! Life cycle: [`Steering::new`] removes the rules of an earlier process: if the device has the
-//! switch's program, every rule of the form created here belongs to the switch. [`Steering::set`]
-//! applies the required rules. Dropping it restores the device's table.
+//! switch's program, every rule of the form created here belongs to the switch.
+//! [`Steering::set_rules`] applies the required rules. Dropping it restores the device's table.
 
 use std::collections::BTreeSet;
 

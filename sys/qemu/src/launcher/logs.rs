@@ -1,8 +1,8 @@
 //! Logs of VMs with bounded size. A guest can write to its console, and cause messages of QEMU,
 //! without limit.
 //!
-//! The launcher truncates logs once a second ([`truncate_log`]). While no launcher runs, the kernel bounds
-//! them ([`limit`]); QEMU then discards further output.
+//! The launcher truncates logs once a second ([`truncate_log`]). While no launcher runs, the kernel
+//! bounds them ([`limit`]); QEMU then discards further output.
 
 use std::io::{self, Read, Seek, SeekFrom};
 

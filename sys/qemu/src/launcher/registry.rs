@@ -69,8 +69,8 @@ impl Registry {
         self.running().iter().any(|vm| vm.identity.pid == process)
     }
 
-    /// Reaps processes that have ended, cleans their folders, and truncates and limits logs. Must be
-    /// called once a second.
+    /// Reaps processes that have ended, cleans their folders, and truncates and limits logs. Must
+    /// be called once a second.
     ///
     /// `starts` is held by a start of a VM. A folder is not cleaned during a start, because it may
     /// be that of the VM which is being started again. The next call cleans it.

@@ -93,7 +93,7 @@ impl Bench {
 ///
 /// Only this upper bound is asserted, because load on the machine cannot break it. That both disks
 /// together reach the limit is tested in virtual time
-/// (`policy/storage_qos/tests/integration/processors.rs`).
+/// (`policy/storage_qos/tests/integration/workers.rs`).
 #[test]
 fn disks_on_two_workers_share_one_limit_exactly() {
     const WINDOW: Duration = Duration::from_secs(5);

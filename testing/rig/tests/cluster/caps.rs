@@ -6,7 +6,7 @@
 //! are checked in the granted rates, and maximums in the number of completed requests. That
 //! backlogged disks reach their granted rates is tested in virtual time
 //! (`policy/storage_qos/tests`, `plane/storage_engine/src/scheduling/tests.rs`, and for clusters
-//! `apps/sim/src/storage/cluster_tests.rs`); the rates are printed here.
+//! `apps/sim-storage/src/storage/cluster_tests.rs`); the rates are printed here.
 
 use std::time::{Duration, Instant};
 

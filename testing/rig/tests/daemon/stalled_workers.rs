@@ -14,7 +14,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Longest round of a worker for which the daemon reports to systemd's watchdog: half of the
 /// interval that systemd requests here.
 const ROUND_MAX: Duration = Duration::from_secs(2);
-/// Duration of a worker's round after which event 5006 is emitted (`plane/switch/src/round_progress.rs`).
+/// Duration of a worker's round after which event 5006 is emitted
+/// (`plane/switch/src/round_progress.rs`).
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Maximum of the disk without load in requests per second.
 const MAX: u32 = 200;

@@ -158,9 +158,9 @@ fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
 ///
 /// Load on the machine cannot make this fail: a counted request was completed within the window
 /// (see [`Sampling`]). The permitted number is the maximum times the window, plus the requests of
-/// the catch-up time of 20 ms (`CATCH_UP_WINDOW`), plus one request, plus [`DEPTH`] requests that were
-/// dispatched before the window. That a backlogged disk reaches its maximum is tested in virtual
-/// time (`plane/storage_engine/src/scheduling/tests.rs`); the rate is only printed here.
+/// the catch-up time of 20 ms (`CATCH_UP_WINDOW`), plus one request, plus [`DEPTH`] requests that
+/// were dispatched before the window. That a backlogged disk reaches its maximum is tested in
+/// virtual time (`plane/storage_engine/src/scheduling/tests.rs`); the rate is only printed here.
 fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
     let (started, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
     std::thread::sleep(WINDOW);

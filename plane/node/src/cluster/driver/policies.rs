@@ -45,7 +45,7 @@ pub(super) struct KnownPolicies {
 }
 
 impl KnownPolicies {
-    /// Returns the nic_numbers of policies by name.
+    /// Returns the numbers of policies by name.
     pub(super) fn keys(&self) -> BTreeMap<Name, PolicyKey> {
         self.policies.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
     }

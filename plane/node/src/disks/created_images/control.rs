@@ -18,7 +18,8 @@ use crate::state::{StoreChange, path_key};
 impl Disks {
     /// Returns the recorded images that disks in service have: the one that the current change has
     /// created on request, and files that new disks have adopted. Their records are deleted at the
-    /// commit ([`Self::created_image_changes`]); then [`Self::forget_created_images`] must be called.
+    /// commit ([`Self::created_image_changes`]); then [`Self::forget_created_images`] must be
+    /// called.
     pub(crate) fn created_images_in_service(&self, required: &RequiredDisks) -> Vec<PathBuf> {
         let recorded: Vec<CreatedImage> = self.created_images.lock().values().cloned().collect();
         if recorded.is_empty() {

@@ -246,7 +246,7 @@ pub(super) fn assert_open(harness: &Harness) {
 }
 
 pub(super) fn request(to: &str) -> MigrateVmRequest {
-    // Files of handed-over disks are kept despite `with_files`.
+    // Files of handed-over disks are kept despite `deletes_source_files`.
     MigrateVmRequest {
         destination: name(to),
         downtime_ms: 300,

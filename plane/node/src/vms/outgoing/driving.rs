@@ -232,8 +232,8 @@ impl Driver {
         Ok(Some(wait))
     }
 
-    /// Queries the state of the migration on the destination once in `PROGRESS_QUERY_INTERVALS`. The query also
-    /// keeps the destination from abandoning the migration.
+    /// Queries the state of the migration on the destination once in `PROGRESS_QUERY_INTERVALS`.
+    /// The query also keeps the destination from abandoning the migration.
     ///
     /// # Errors
     /// The destination does not respond or has abandoned the VM.

@@ -69,12 +69,13 @@ pub(crate) struct WorkerStore {
     queues: u32,
     /// Maximum number of queued requests per disk queue.
     pub(crate) queued_per_queue_max: u32,
-    /// Number of queued requests of this worker, including those in [`WorkerStore::uncharged`].
+    /// Number of queued requests of this worker, including those in
+    /// [`WorkerStore::uncharged_bytes`].
     pub(crate) waiting: u32,
     /// Number of requests that were dispatched and have not completed.
     pub(crate) in_flight: u32,
-    /// Completions that were not passed to the scheduler yet, in [`SchedulingMode::Sole`]. They are passed
-    /// before the scheduler is polled next.
+    /// Completions that were not passed to the scheduler yet, in [`SchedulingMode::Sole`]. They are
+    /// passed before the scheduler is polled next.
     completion_batch: CompletionBatch,
     /// Bytes of requests that started without waiting for the scheduler, oldest first. Each is
     /// charged when the scheduler dispatches its placeholder. Placeholders precede the slot's other
@@ -83,8 +84,8 @@ pub(crate) struct WorkerStore {
     /// Disk queues that are not read because the store has no room for further queued requests, in
     /// the order in which they are resumed.
     pub(crate) paused_for_room: VecDeque<usize>,
-    /// Sampling of delivered operations, in [`SchedulingMode::Sole`]. Those of a budget are sampled by the
-    /// exchange with it.
+    /// Sampling of delivered operations, in [`SchedulingMode::Sole`]. Those of a budget are sampled
+    /// by the exchange with it.
     pub(crate) sampling: SamplingState,
 }
 
@@ -275,7 +276,7 @@ impl WorkerStore {
     }
 
     /// Accounts for a request that the scheduler has dispatched. Returns true if it was only the
-    /// placeholder of a request that was started before ([`WorkerStore::uncharged`]).
+    /// placeholder of a request that was started before ([`WorkerStore::uncharged_bytes`]).
     #[inline]
     pub(crate) fn handle_dispatched(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
