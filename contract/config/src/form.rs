@@ -175,9 +175,7 @@ impl Form {
             Self::Urls { max } => describe_urls(max),
             Self::DnsName => "a DNS name, like node2.example.net".into(),
             Self::UnicastIps { max } => describe_stations(max),
-            Self::Accounts { max } => {
-                format!("a list of 1 to {max} names or numbers, like [\"qemu\", \"107\"]")
-            }
+            Self::Accounts { max } => describe_accounts(max),
             Self::DnsNames { max } => {
                 format!("a list of 1 to {max} different DNS names, like [\"vm1.example.org\"]")
             }
@@ -441,6 +439,11 @@ fn describe_stations(max: usize) -> String {
         "a list of 1 to {max} different unicast IP addresses, like [\"192.0.2.7\", \
          \"2001:db8::7\"]"
     )
+}
+
+/// Describes a list of names or numbers of users.
+fn describe_accounts(max: usize) -> String {
+    format!("a list of 1 to {max} names or numbers, like [\"qemu\", \"107\"]")
 }
 
 fn describe_urls(max: usize) -> String {
