@@ -72,11 +72,11 @@ pub struct Arguments {
     /// File in which inputs and decisions of VMQ, teams and Storage QoS are recorded; it is
     /// overwritten. `sim replay` repeats the recording, `sim what-if` repeats it with other
     /// settings.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "vm_launcher"])]
+    #[arg(long = "record", value_name = "FILE", conflicts_with_all = ["check", "vm_launcher_socket"])]
     pub recording_file: Option<PathBuf>,
 
     /// Largest size of the recording in bytes. Recording stops when it is reached.
-    #[arg(long, value_name = "BYTES", requires = "record", default_value_t = 1 << 30)]
+    #[arg(long, value_name = "BYTES", requires = "recording_file", default_value_t = 1 << 30)]
     pub record_bytes_max: u64,
 
     /// Check the host file without examining the host, print errors with their lines, and exit.
@@ -86,16 +86,16 @@ pub struct Arguments {
     /// Run as launcher instead of as daemon: start and end QEMU processes for the daemons that
     /// connect to this Unix socket. A daemon starts a launcher by itself if none responds at
     /// `launcher.sock` in the directory of its API socket.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "check"])]
+    #[arg(long = "vm-launcher", value_name = "PATH", conflicts_with_all = ["config", "check"])]
     pub vm_launcher_socket: Option<PathBuf>,
 
     /// With `--vm-launcher`: folder that contains one folder per VM, as `vm_folder` of `[host]` in
     /// the host file.
-    #[arg(long, value_name = "DIR", requires = "vm_launcher", default_value = "/run/suimon/vms")]
+    #[arg(long, value_name = "DIR", requires = "vm_launcher_socket", default_value = "/run/suimon/vms")]
     pub vm_folder: PathBuf,
 
     /// With `--vm-launcher`: exit when no VM runs and no daemon is connected.
-    #[arg(long, requires = "vm_launcher")]
+    #[arg(long = "vm-launcher-ends", requires = "vm_launcher_socket")]
     pub vm_launcher_exits_when_unused: bool,
 
     /// Mount point of sysfs, with CPU frequencies, idle states, energy counters and SR-IOV
@@ -105,7 +105,7 @@ pub struct Arguments {
 
     /// Restore the CPU settings that a killed daemon had changed for its power plan, and exit.
     /// Fails while a daemon runs with this state directory.
-    #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher"])]
+    #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher_socket"])]
     pub restore_power: bool,
 
     /// Print the OpenAPI document (JSON) of the REST API and exit.

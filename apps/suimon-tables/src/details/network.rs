@@ -1,6 +1,6 @@
 //! Detail views of switches, ports and adapters.
 
-use super::{Details, HEALTH, Line, line};
+use super::line::{Details, HEALTH, Line, line};
 
 const RX_DROPPED: Line = line(
     "rx dropped",

@@ -1,6 +1,6 @@
 //! Detail views of stores, disks, images and policies.
 
-use super::{Details, line};
+use super::line::{Details, line};
 
 pub(super) const STORE: Details = Details {
     command: "store show",
