@@ -91,7 +91,12 @@ pub struct Arguments {
 
     /// With `--vm-launcher`: folder that contains one folder per VM, as `vm_folder` of `[host]` in
     /// the host file.
-    #[arg(long, value_name = "DIR", requires = "vm_launcher_socket", default_value = "/run/suimon/vms")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "vm_launcher_socket",
+        default_value = "/run/suimon/vms"
+    )]
     pub vm_folder: PathBuf,
 
     /// With `--vm-launcher`: exit when no VM runs and no daemon is connected.

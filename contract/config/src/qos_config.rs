@@ -103,6 +103,7 @@ impl QosPolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[serde(rename = "DiskQos")]
+#[schema(as = DiskQos)]
 pub struct QosLimits {
     /// Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8
     /// KiB by default), in effect while the disk has requests; none if absent.

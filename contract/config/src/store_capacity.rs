@@ -18,6 +18,7 @@ pub enum StoreCapacity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[serde(rename = "MeasureWord")]
+#[schema(as = MeasureWord)]
 pub enum MeasureKeyword {
     /// The capacity is measured at the operator's request.
     Measure,

@@ -154,6 +154,7 @@ pub struct ClusterDisk {
 /// Disk that exceeds its guaranteed share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "ClusterAggressor")]
+#[schema(as = ClusterAggressor)]
 pub struct DiskOverGuarantee {
     /// Name of the disk's node.
     pub node: String,

@@ -47,6 +47,7 @@ pub struct ConfinementStatus {
 /// Confinement of one kind of thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "ConfinementLayer")]
+#[schema(as = ConfinementLayer)]
 pub struct ThreadConfinement {
     /// Kind of thread: `process` (all threads), `workers` (workers), `front-ends` (threads that
     /// read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry

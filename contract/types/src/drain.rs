@@ -53,6 +53,7 @@ pub struct DrainPlan {
 /// Planned destination of one VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "DrainedVm")]
+#[schema(as = DrainedVm)]
 pub struct VmDrainPlan {
     /// Name of the VM.
     pub vm: Name,

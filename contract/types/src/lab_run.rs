@@ -132,6 +132,7 @@ pub struct LabComparison {
 /// Comparison of one measure of one case in two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "LabCompared")]
+#[schema(as = LabCompared)]
 pub struct LabMeasureComparison {
     /// Id of the case; unique together with the measure.
     pub case: String,

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 /// Text in both languages of the lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "LabWords")]
+#[schema(as = LabWords)]
 pub struct LabText {
     /// English text.
     pub en: String,

@@ -111,6 +111,7 @@ pub struct DevicePciPort {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[serde(rename = "DiskHandedOver")]
+#[schema(as = DiskHandedOver)]
 pub struct HandedOverDisk {
     /// Name of the disk.
     pub name: Name,
@@ -131,6 +132,7 @@ pub struct HandedOverDisk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[serde(rename = "DiskCopied")]
+#[schema(as = DiskCopied)]
 pub struct CopiedDisk {
     /// Name of the disk.
     pub name: Name,

@@ -118,6 +118,7 @@ pub struct PowerCpuStatus {
 /// Setting changed by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "PowerChangedStatus")]
+#[schema(as = PowerChangedStatus)]
 pub struct ChangedPowerSetting {
     /// Path of the setting's file in sysfs.
     pub file: String,

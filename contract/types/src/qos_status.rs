@@ -30,6 +30,7 @@ pub struct QosPolicyStatus {
 /// Part of a policy's limits granted to a host, for a policy shared by disks of several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "QosPolicyPart")]
+#[schema(as = QosPolicyPart)]
 pub struct QosPolicyShare {
     /// Store of the disks concerned.
     pub store: Name,

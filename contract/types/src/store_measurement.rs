@@ -40,6 +40,7 @@ impl StorePattern {
 /// Result of a measurement with one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "StorePatternFigure")]
+#[schema(as = StorePatternFigure)]
 pub struct StorePatternResult {
     /// Access pattern of the measurement.
     pub pattern: StorePattern,
@@ -79,6 +80,7 @@ pub struct StoreMeasurement {
 /// Estimate of a store's capacity from a time with queued requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename = "StoreEstimate")]
+#[schema(as = StoreEstimate)]
 pub struct StoreCapacityEstimate {
     /// Rate delivered under the load of that time, in normalised operations per second.
     pub iops: u64,

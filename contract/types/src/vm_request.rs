@@ -12,6 +12,7 @@ pub const STOP_SECONDS_MAX: u64 = 3600;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[serde(rename = "StopBy")]
+#[schema(as = StopBy)]
 pub enum StopMethod {
     /// Guest agent if it is available and supports it, else the power button.
     #[default]

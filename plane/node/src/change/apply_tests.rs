@@ -164,7 +164,7 @@ fn a_change_of_every_resource_kind_succeeds() {
     assert_eq!(harness.ports()[kept_socket], ports[kept_socket]);
     harness.apply_ok(&initial_host());
     harness.assert_consistent(OTHERS);
-    let removed_tap = r#"Device(Tap { netns: None, device: "goes0" })"#;
+    let removed_tap = r#"Device(NetworkDeviceId { netns: None, device: "goes0" })"#;
     assert_ne!(harness.ports()[removed_tap], ports[removed_tap]);
     assert_eq!(harness.node.host_status().revision, 3);
     harness.wait_events(1003, 3);
