@@ -251,7 +251,7 @@ fn an_image_that_is_not_as_planned_is_refused() {
         let dynamic = plan(format, DiskKind::Dynamic, format.as_str());
         create_disk(&files, &dynamic, 1).unwrap();
         let fixed = DiskPlan { kind: Some(DiskKind::Fixed), ..dynamic.clone() };
-        assert_eq!(fault(open_disk(files.as_ref(), &fixed)), "Differs");
+        assert_eq!(fault(open_disk(files.as_ref(), &fixed)), "PlanMismatch");
         let other = match format {
             DiskFormat::Vhd => DiskFormat::Vhdx,
             _ => DiskFormat::Vhd,
@@ -260,7 +260,7 @@ fn an_image_that_is_not_as_planned_is_refused() {
         assert_eq!(fault(open_disk(files.as_ref(), &other)), "Image");
         if format == DiskFormat::Vhdx {
             let sectors = DiskPlan { logical_sector_bytes: 4096, ..dynamic.clone() };
-            assert_eq!(fault(open_disk(files.as_ref(), &sectors)), "Differs");
+            assert_eq!(fault(open_disk(files.as_ref(), &sectors)), "PlanMismatch");
         }
         // A refused file is not locked.
         open_disk(files.as_ref(), &dynamic).unwrap();

@@ -195,7 +195,7 @@ fn a_vm_migrates_to_the_other_node_and_back() {
     // QEMU had chosen the MAC address; the guest keeps it.
     assert!(spec.nics[0].mac.is_some());
     assert_eq!(spec.nics[0].mac, pair.there.node.config().nics[0].mac);
-    assert!(pair.there.vms.commands().contains(&"web Announce".to_owned()));
+    assert!(pair.there.vms.commands().contains(&"web AnnounceAddresses".to_owned()));
     wait_one_event(&pair.here, EventKind::VmLeaves);
     wait_one_event(&pair.here, EventKind::VmLeft);
     wait_one_event(&pair.there, EventKind::VmArrives);
