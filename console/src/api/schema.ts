@@ -711,7 +711,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists running operations and the last 1000 that have ended, oldest first. */
+        /**
+         * Lists running operations and the last 1000 that have ended, oldest first.
+         * @description The plans, reports and errors of operations that have ended are kept up to 16 MiB. Beyond that
+         *     size, the operations that ended first have `details_dropped` instead.
+         */
         get: operations["list_operations"];
         put?: never;
         post?: never;
@@ -3728,7 +3732,7 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the guest sends from another address, and frames that other ports send from this address. If absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of a VM when the VM first names it. Any other NIC without `mac` may use every source address; the first one is bound to the NIC until the guest disconnects: other NICs may not send from it. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the guest sends from another address, and frames that other ports send from this address. If absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of a VM when the VM first names it. Any other NIC without `mac` may use every source address; the first one is bound to the NIC until the guest disconnects: other NICs may not send from it. A change is rejected while the NIC is plugged into a running VM, because its guest keeps the former address. A change replaces a vhost-user NIC, and is live on a TAP or legacy NIC. */
             mac?: string | null;
             /**
              * Format: int32
@@ -3745,7 +3749,7 @@ export interface components {
             queues?: number;
             /**
              * Format: int32
-             * @description Largest IP packet in bytes. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @description Largest IP packet in bytes. A change replaces a vhost-user NIC, and is live on a TAP or legacy NIC.
              * @default 1500
              */
             mtu?: number;
@@ -3811,7 +3815,7 @@ export interface components {
             device?: string | null;
             /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the guest sends from another address, and frames that other ports send from this address. If absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of a VM when the VM first names it. Any other NIC without `mac` may use every source address; the first one is bound to the NIC until the guest disconnects: other NICs may not send from it. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is true, the switch drops frames that the guest sends from another address, and frames that other ports send from this address. If absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of a VM when the VM first names it. Any other NIC without `mac` may use every source address; the first one is bound to the NIC until the guest disconnects: other NICs may not send from it. A change is rejected while the NIC is plugged into a running VM, because its guest keeps the former address. A change replaces a vhost-user NIC, and is live on a TAP or legacy NIC. */
             mac?: string | null;
             /**
              * Format: int32
@@ -3827,7 +3831,7 @@ export interface components {
             queues?: number | null;
             /**
              * Format: int32
-             * @description Largest IP packet in bytes. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @description Largest IP packet in bytes. A change replaces a vhost-user NIC, and is live on a TAP or legacy NIC.
              */
             mtu?: number | null;
             /** @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. If true on a NIC without `mac`, the first source address is not bound to the NIC. */
@@ -4251,7 +4255,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it. The value of the plan if absent.
+             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. While a worker waits for completions of devices and these arrive soon enough, it polls for longer, up to four times this time. The value of the plan if absent.
              */
             poll_us?: number | null;
             /**
@@ -4296,7 +4300,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. The budget is extended to up to four times while device completions arrive within it. The value of the plan if absent.
+             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. While a worker waits for completions of devices and these arrive soon enough, it polls for longer, up to four times this time. The value of the plan if absent.
              */
             poll_us?: number | null;
             /**
@@ -5927,7 +5931,7 @@ export interface components {
             name: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Number of virtual CPUs.
+             * @description Number of virtual CPUs. A running VM gets more at once, up to `cpus_max`; fewer take effect at its next start.
              * @default 1
              */
             cpus?: number;
@@ -5977,7 +5981,7 @@ export interface components {
             name?: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Number of virtual CPUs.
+             * @description Number of virtual CPUs. A running VM gets more at once, up to `cpus_max`; fewer take effect at its next start.
              */
             cpus?: number | null;
             /**
