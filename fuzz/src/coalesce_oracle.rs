@@ -211,7 +211,7 @@ fn show(frame: &mut Frame) -> Vec<FrameContent> {
 /// peer.
 fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: CoalesceResult) {
     for (index, frame) in frames.iter().enumerate() {
-        assert_eq!(frame.meta.is_coalesced, coalesced.was_merged_away(index), "at {index}");
+        assert_eq!(frame.meta.is_coalesced, coalesced.is_merge_target(index), "at {index}");
         if !frame.meta.is_coalesced {
             continue;
         }
