@@ -1,5 +1,6 @@
 //! Checks SPECIFICATION.md: every promise names tests that exist and the tier that runs them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -14,23 +15,24 @@ const RIG: &str = "testing/rig/tests/";
 /// Checks every row of the table.
 ///
 /// # Errors
-/// Lists every row with a missing test file, an unknown tier, or a tier that its test files do not
-/// have.
+/// Lists every row with a number that another row has, a missing test file, an unknown tier, or a
+/// tier that its test files do not have.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let text = fs::read_to_string(root.join(FILE)).context(FILE)?;
     let mut violations = Vec::new();
-    let mut rows = 0;
-    for (number, line) in text.lines().enumerate() {
+    let mut numbers = BTreeSet::new();
+    for (index, line) in text.lines().enumerate() {
         let Some(row) = Row::parse(line) else { continue };
-        rows += 1;
-        violations
-            .extend(row.violations(root).map(|reason| format!("{FILE}:{}: {reason}", number + 1)));
+        let repeated = (!numbers.insert(row.number))
+            .then(|| format!("another promise has the number {}", row.number));
+        let reasons = repeated.into_iter().chain(row.violations(root));
+        violations.extend(reasons.map(|reason| format!("{FILE}:{}: {reason}", index + 1)));
     }
-    if rows == 0 {
+    if numbers.is_empty() {
         bail!("{FILE} has no promise");
     }
     if violations.is_empty() {
-        println!("specification: {rows} promises name their tests and tier");
+        println!("specification: {} promises name their tests and tier", numbers.len());
         return Ok(());
     }
     bail!("{} promises are wrong:\n  {}", violations.len(), violations.join("\n  "))
@@ -38,6 +40,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 
 /// Row of the table of promises.
 struct Row<'a> {
+    number: u32,
     tests: &'a str,
     tier: &'a str,
 }
@@ -47,8 +50,8 @@ impl<'a> Row<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let cells: Vec<&str> =
             line.strip_prefix("| ")?.strip_suffix(" |")?.splitn(CELLS, " | ").collect();
-        cells.first()?.trim().parse::<u32>().ok()?;
         Some(Self {
+            number: cells.first()?.trim().parse().ok()?,
             tests: cells.get(2).copied().unwrap_or_default().trim(),
             tier: cells.get(3).copied().unwrap_or_default().trim(),
         })
@@ -131,8 +134,22 @@ mod tests {
             ["rig/daemon/gone.rs does not exist"]
         );
         assert_eq!(violations("`policy/vmq`", "sometimes").len(), 1);
-        assert!(Row::parse("| | **The house** | | | |").is_none());
+        assert!(Row::parse("| | **Subject** | | | |").is_none());
         assert!(Row::parse("|---|---|---|---|---|").is_none());
+    }
+
+    #[test]
+    fn two_promises_do_not_have_the_same_number() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("policy/vmq")).unwrap();
+        let table = |second: u32| {
+            let row = |number| format!("| {number} | It works | `policy/vmq` | test | holds |\n");
+            std::fs::write(folder.path().join(FILE), row(7) + &row(second)).unwrap();
+            check(folder.path())
+        };
+        table(8).unwrap();
+        let error = table(7).unwrap_err().to_string();
+        assert!(error.contains("SPECIFICATION.md:2: another promise has the number 7"), "{error}");
     }
 
     #[test]
