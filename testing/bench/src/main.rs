@@ -22,6 +22,7 @@ mod disk_qos;
 mod disk_vhost_user;
 mod disks_many;
 mod engine_cost;
+mod guest_discard;
 mod idle;
 mod inward;
 mod lacp_partner;
@@ -56,7 +57,7 @@ use crate::report::Work;
 type Measure = fn(usize) -> Result<Vec<Work>>;
 
 /// Parts of the benchmark.
-const PARTS: [(Group, &str, Measure); 18] = [
+const PARTS: [(Group, &str, Measure); 19] = [
     (Group::Network, "vhost-user", vhost_user::measure),
     (Group::Network, "large-frames", large_frames::measure),
     (Group::Network, "idle", idle::measure),
@@ -75,6 +76,7 @@ const PARTS: [(Group, &str, Measure); 18] = [
     (Group::Disks, "disk-formats", disk_formats::measure),
     (Group::Disks, "disk-qos", disk_qos::measure),
     (Group::Disks, "disks-many", disks_many::measure),
+    (Group::Disks, "guest-discard", guest_discard::measure),
 ];
 
 fn main() -> ExitCode {
