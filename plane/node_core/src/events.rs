@@ -9,7 +9,6 @@
 //! process that follows a crash continues behind the reserved block: sequences then have a gap, of
 //! at most [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,8 +66,9 @@ struct Writer {
     next: u64,
     /// Highest sequence that is reserved in the store. No higher one is published.
     reserved: u64,
-    /// Events of [`EventLog::recent`] that the store did not accept. The next commit contains them.
-    unsaved: Vec<Record>,
+    /// Sequence of the first event that the store did not accept. The next commit contains those of
+    /// [`EventLog::recent`] from there on.
+    first_unsaved: Option<u64>,
     /// Sequences of events that the store contains and memory does not. The next commit deletes
     /// them.
     dropped: Vec<u64>,
@@ -103,7 +103,7 @@ impl EventLog {
         let last = recent.records().back().map_or(0, Record::sequence);
         let reserved = load_reserved_events(store.as_ref())?.max(last);
         let (next, failure) = (reserved.saturating_add(1), ReportedFailure::default());
-        let mut writer = Writer { next, reserved, unsaved: Vec::new(), dropped, failure };
+        let mut writer = Writer { next, reserved, first_unsaved: None, dropped, failure };
         if let Some(reserved) = writer.reservation(reserved) {
             store.commit(&[save_reserved_events(reserved)])?;
             writer.reserved = reserved;
@@ -125,7 +125,7 @@ impl EventLog {
     pub fn release_unused_sequences(&self) {
         let mut writer = lock(&self.writer);
         let last = writer.next.saturating_sub(1);
-        if !writer.unsaved.is_empty() || writer.reserved == last {
+        if writer.first_unsaved.is_some() || writer.reserved == last {
             return;
         }
         match self.store.commit(&[save_reserved_events(last)]) {
@@ -210,12 +210,8 @@ impl EventLog {
                 excess.iter().for_each(trace);
             }
             records.truncate(reserved);
-            writer.unsaved.extend(records.iter().cloned());
-            let surplus = lock(&self.recent).surplus(&records);
-            // The oldest are dropped first.
-            let last_dropped = surplus.last().copied().unwrap_or(0);
-            writer.unsaved.retain(|record| record.sequence() > last_dropped);
-            writer.dropped.extend(surplus);
+            writer.first_unsaved = writer.first_unsaved.or(records.first().map(Record::sequence));
+            writer.dropped.extend(lock(&self.recent).surplus(&records));
         }
         self.publish(&mut writer, &events, records);
     }
@@ -223,7 +219,7 @@ impl EventLog {
     /// Tries to write events that are in memory only. Those that the store refuses stay there.
     pub fn write_unsaved(&self) {
         let mut writer = lock(&self.writer);
-        if !writer.unsaved.is_empty() {
+        if writer.first_unsaved.is_some() {
             // The state of the store is reported by others.
             let _ = self.save(&mut writer, &[], Vec::new());
         }
@@ -253,14 +249,19 @@ impl EventLog {
         records: &[Record],
         mut changes: Vec<StoreChange>,
     ) -> Result<(), StateStoreError> {
-        changes.extend(writer.unsaved.iter().chain(records).map(Record::change));
-        let dropped = writer.dropped.iter().copied().chain(lock(&self.recent).surplus(records));
+        let recent = lock(&self.recent);
+        if let Some(first) = writer.first_unsaved {
+            changes.extend(recent.after(first.saturating_sub(1)).map(Record::change));
+        }
+        changes.extend(records.iter().map(Record::change));
+        let dropped = writer.dropped.iter().copied().chain(recent.surplus(records));
         changes.extend(dropped.map(|sequence| (EVENTS, event_key(sequence), None)));
+        drop(recent);
         let last = records.last().map_or(writer.next.saturating_sub(1), Record::sequence);
         let reservation = writer.reservation(last);
         changes.extend(reservation.map(save_reserved_events));
         self.store.commit(&changes)?;
-        writer.unsaved.clear();
+        writer.first_unsaved = None;
         writer.dropped.clear();
         writer.failure.record_success();
         writer.reserved = reservation.unwrap_or(writer.reserved);
@@ -281,7 +282,7 @@ impl EventLog {
 
     /// Returns up to `limit` events after sequence `after` that match `filter`.
     pub fn page(&self, after: u64, limit: usize, filter: &EventFilter) -> EventPage {
-        let records = records(lock(&self.recent).records(), after, limit, filter);
+        let records = records(&lock(&self.recent), after, limit, filter);
         self.section(records, after)
     }
 
@@ -322,10 +323,10 @@ impl EventLog {
         let (recent, _) = self
             .grown
             .wait_timeout_while(recent, timeout, |recent| {
-                !after_sequence(recent.records(), after).any(|record| record.matches(filter))
+                !recent.after(after).any(|record| record.matches(filter))
             })
             .unwrap_or_else(PoisonError::into_inner);
-        let records = records(recent.records(), after, limit, filter);
+        let records = records(&recent, after, limit, filter);
         drop(recent);
         self.section(records, after)
     }
@@ -345,15 +346,13 @@ impl Records {
     }
 }
 
-fn after_sequence(recent: &VecDeque<Record>, after: u64) -> impl Iterator<Item = &Record> {
-    recent.range(recent.partition_point(|record| record.sequence() <= after)..)
-}
-
-fn records(recent: &VecDeque<Record>, after: u64, limit: usize, filter: &EventFilter) -> Records {
-    let lost =
-        recent.front().map_or(0, |first| first.sequence().saturating_sub(after.saturating_add(1)));
+fn records(recent: &RecentEvents, after: u64, limit: usize, filter: &EventFilter) -> Records {
+    let lost = recent
+        .records()
+        .front()
+        .map_or(0, |first| first.sequence().saturating_sub(after.saturating_add(1)));
     let mut page = Records { lost, records: Vec::new(), seen: after };
-    for record in after_sequence(recent, after) {
+    for record in recent.after(after) {
         if page.records.len() >= limit {
             break;
         }

@@ -190,7 +190,8 @@ fn the_size_of_events_that_the_store_refuses_is_bounded() {
     for _ in 0..5 {
         log.append((0..1000).map(|_| draft(&text)).collect());
     }
-    let bytes: usize = lock(&log.writer).unsaved.iter().map(Record::json_bytes).sum();
+    let first_unsaved = lock(&log.writer).first_unsaved.unwrap();
+    let bytes: usize = lock(&log.recent).after(first_unsaved - 1).map(Record::json_bytes).sum();
     assert!(bytes > 30 << 20 && bytes <= recent::EVENT_BYTES_MAX, "{bytes}");
     // If the store accepts events again, it gets those in memory, and no others.
     store.arm(StoreFailure::Refuse(usize::MAX));
