@@ -1,5 +1,6 @@
 //! Session of the worker in etcd: the node's record, lease, watches and elections.
 
+mod electing;
 mod leaving;
 
 use std::collections::BTreeMap;
@@ -15,15 +16,14 @@ use suimon_ports::{
 
 use super::inbox::{Inbox, KeyObserver};
 use super::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
-    grants_prefix, parse_grant_key, report_key,
+    ALIVE, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, grant_key, grants_prefix,
+    report_key,
 };
 use super::messages::MemberKeys;
 use super::policies::{PolicyStore, ReadPolicies, decode_policies};
 use super::records::begin_incarnation;
 use super::{ClusterStoreConnector, cluster_prefix};
 use crate::RandomSource;
-use crate::cluster::elected::ElectedLeaderState;
 use crate::cluster::encoding::{decode_entry, encode_value};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
@@ -169,36 +169,6 @@ impl Session {
             self.key(&format!("{MEMBERS}{}", self.node)),
             self.written,
         )
-    }
-
-    /// Takes part in the election of a store's leader. `None` if another node is elected.
-    pub(super) fn elect(
-        &mut self,
-        store: &Name,
-    ) -> Result<Option<ElectedLeaderState>, ClusterStoreError> {
-        let key = self.key(&format!("{LEADERS}{store}"));
-        let term = match self.store.campaign(&key, self.owner().as_bytes(), self.lease.as_ref())? {
-            ClusterElectionResult::Elected(term) => Term(term),
-            ClusterElectionResult::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
-                let condition = [ClusterCondition::KeyCreatedAt(key.clone(), created)];
-                self.store.commit(&condition, &[ClusterChange::Remove(key)])?;
-                return Ok(None);
-            }
-            ClusterElectionResult::OtherLeader(..) => return Ok(None),
-        };
-        let view = self.store.read(&self.key(GRANTS))?;
-        let records = view.entries.iter().filter_map(|entry| {
-            let (node, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
-            let grant = (grant_store == store.as_str())
-                .then(|| decode_entry::<NodeGrant>(entry))
-                .flatten()?;
-            Some((node, grant))
-        });
-        let records = records.collect();
-        let observer = KeyObserver::new(&self.inbox, self.number, &self.root);
-        let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
-        self.led_stores.insert(store.clone(), (term, watch));
-        Ok(Some(ElectedLeaderState { term, recorded_grants: records, policies: self.policies()? }))
     }
 
     /// Returns the present keys of members and of running nodes.

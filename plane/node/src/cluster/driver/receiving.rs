@@ -8,6 +8,7 @@ use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
 
 use super::{Driver, ELECT, Link, RETRY};
+use crate::cluster::elected::ElectedLeaderState;
 use crate::cluster::encoding::decode_entry;
 use crate::cluster::inbox::{KeyState, Messages};
 use crate::cluster::keys::{
@@ -63,9 +64,11 @@ impl Driver {
                 self.link = Link::Trying { at: Some(now + RETRY) };
                 self.report_session_failure(is_refused, &detail);
             }
-            TaskResult::Elected { store, term, recorded_grants: records, policies } => {
+            TaskResult::Elected { store, leader_state } => {
+                let ElectedLeaderState { term, recorded_grants, left_nodes, policies } =
+                    leader_state;
                 self.handle_policies(now, policies);
-                self.begin_leadership(now, &store, term, records);
+                self.begin_leadership(now, &store, term, recorded_grants, left_nodes);
             }
             TaskResult::NotElected { store } => {
                 if let Some(store) = self.stores.get_mut(&store) {
