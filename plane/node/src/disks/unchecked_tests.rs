@@ -5,7 +5,7 @@ use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::{CHILD, patch, rename, with_child};
 use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
-use crate::{ChangeOptions, Edit, ResourceEdit};
+use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
 
 const UNCHECKED_DISKS: &str = "unchecked_disks";
 const REFUSAL: &str = "base.vhdx is the parent of child.vhdx";
@@ -138,6 +138,26 @@ fn a_parent_that_was_missing_is_protected_when_it_is_there_again() {
     rename(&harness, "moved.vhdx", "base.vhdx");
     wait_until("the child is in service", || state(&harness, "data") == StorageState::Ready);
     assert_eq!(state(&harness, "base"), StorageState::Failed);
+}
+
+/// The file of the disk after the merge is still the parent of the child, which is removed last.
+/// Errors about too many layers request the merge of a disk that has never been in service.
+#[test]
+fn a_disk_that_has_not_been_in_service_is_merged_and_then_opened() {
+    let harness = with_child();
+    harness.disks.refuse("/run/nbd.sock", true);
+    apply_at_start(&harness, &with_keys("file = \"child.vhdx\""));
+    assert_eq!(state(&harness, "data"), StorageState::Failed);
+    assert_eq!(harness.store.keys(UNCHECKED_DISKS), ["data"]);
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(harness.disks.files(DISK_STORE), ["base.vhdx"]);
+    assert_eq!(harness.store.keys(UNCHECKED_DISKS), Vec::<String>::new());
+    let disk = harness.node.config().disks.remove(0);
+    assert_eq!(disk.file.unwrap().as_str(), "base.vhdx");
+    harness.disks.refuse("/run/nbd.sock", false);
+    wait_until("the disk is ready", || state(&harness, "data") == StorageState::Ready);
 }
 
 #[test]

@@ -147,7 +147,7 @@ impl Controller {
         entry.lock().job = None;
         let end = end.map(|Ended { operation, result }| {
             let result = match result {
-                Ok(job_output) => self.take_in(entry, &operation, job_output),
+                Ok(job_output) => self.take_in(entry, &operation, job_output, under_way.had_failed),
                 Err(JobFailure::Failed(error)) => Err(error),
                 Err(JobFailure::Interrupted) => Err(stopped()),
             };
@@ -166,6 +166,7 @@ impl Controller {
         entry: &DiskEntry,
         operation: &OperationHandle,
         job_output: CompletedJob,
+        had_failed: bool,
     ) -> Result<(), ApiError> {
         match job_output {
             CompletedJob::Checked(report) => {
@@ -174,7 +175,9 @@ impl Controller {
                 Ok(())
             }
             CompletedJob::Copied => Ok(()),
-            CompletedJob::Merged(merged) => self.continue_with_merged(operation, entry, &merged),
+            CompletedJob::Merged(merged) => {
+                self.continue_with_merged(operation, entry, &merged, had_failed)
+            }
         }
     }
 
