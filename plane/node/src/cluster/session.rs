@@ -24,7 +24,7 @@ use super::policies::{PolicyStore, ReadPolicies, decode_policies};
 use super::records::begin_incarnation;
 use super::{ClusterStoreConnector, cluster_prefix};
 use crate::RandomSource;
-use crate::cluster::encoding::{decode_entry, encode_value};
+use crate::cluster::encoding::{decode_counter, decode_entry, encode_value};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);
@@ -293,7 +293,6 @@ fn register(
     };
     let refusal = |detail| JoinError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
-    let next_key = format!("{root}{NEXT_NODE}");
     let mut at_least = 0;
     for _ in 0..TRIES {
         let random = || (context.random)();
@@ -327,19 +326,8 @@ fn register(
                 known_member.id
             }
             None => {
-                let next = store.read(&next_key)?;
-                let next = next.entries.into_iter().find(|entry| entry.key == next_key);
                 conditions.push(ClusterCondition::KeyAbsent(key.clone()));
-                conditions.push(match &next {
-                    Some(entry) => ClusterCondition::KeyUnmodifiedSince(
-                        next_key.clone(),
-                        entry.modified_revision,
-                    ),
-                    None => ClusterCondition::KeyAbsent(next_key.clone()),
-                });
-                let id = next.as_ref().and_then(decode_entry::<u32>).unwrap_or(1);
-                changes.push(ClusterChange::Put(next_key.clone(), encode_value(&(id + 1)), None));
-                NodeId(id)
+                assign_number(store, root, &mut conditions, &mut changes)?
             }
         };
         let (host, incarnation) = (host.host_id, host.incarnation);
@@ -351,4 +339,29 @@ fn register(
         }
     }
     Err(refusal(format!("another node changes etcd key {key} at the same time; retry")))
+}
+
+/// Returns the number of a new node, and adds its assignment to a transaction.
+fn assign_number(
+    store: &dyn ClusterKvStore,
+    root: &str,
+    conditions: &mut Vec<ClusterCondition>,
+    changes: &mut Vec<ClusterChange>,
+) -> Result<NodeId, JoinError> {
+    let key = format!("{root}{NEXT_NODE}");
+    let entry = store.read(&key)?.entries.into_iter().find(|entry| entry.key == key);
+    conditions.push(match &entry {
+        Some(entry) => ClusterCondition::KeyUnmodifiedSince(key.clone(), entry.modified_revision),
+        None => ClusterCondition::KeyAbsent(key.clone()),
+    });
+    // With a number in use, the node would get the grants of another one.
+    let (number, next) = decode_counter(entry.as_ref()).ok_or_else(|| JoinError {
+        is_refused: true,
+        detail: format!(
+            "the value of etcd key {key} is not the number of a new node: write a number that is \
+             greater than `id` in the values of all keys below {root}{MEMBERS}"
+        ),
+    })?;
+    changes.push(ClusterChange::Put(key, encode_value(&next), None));
+    Ok(NodeId(number))
 }
