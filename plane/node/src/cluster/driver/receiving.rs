@@ -245,13 +245,14 @@ impl Driver {
         }
         if let Some((node, bytes)) = store.handle_report(now, node_report, entry.created_revision) {
             let (own_bytes, name) = (store.normalization_bytes, store.name.clone());
+            let node = self.node_name(node);
             let text = format!(
-                "Node {} counts {bytes} bytes of store {name} as one operation, this host \
-                 {own_bytes} bytes. Set the same `normalization_bytes` on all nodes.",
-                self.node_name(node)
+                "Node {node} counts {bytes} bytes of store {name} as one operation, this host \
+                 {own_bytes} bytes. Set the same `normalization_bytes` on all nodes."
             );
             let kind = EventKind::NodeOfOtherVersion;
-            self.emit([EventDraft::new(kind, format!("store/{name}"), text)]);
+            let draft = EventDraft::new(kind, format!("store/{name}"), text).with("node", node);
+            self.emit([draft.rate_limited()]);
         }
     }
 }
