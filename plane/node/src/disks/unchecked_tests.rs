@@ -1,6 +1,7 @@
 //! Tests that the file of a disk is checked until the disk is in service for writing.
 
 use suimon_contract::{ErrorCode, HostConfig, OperationState, StorageState};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::{CHILD, patch, rename, with_child};
@@ -158,6 +159,30 @@ fn a_disk_that_has_not_been_in_service_is_merged_and_then_opened() {
     assert_eq!(disk.file.unwrap().as_str(), "base.vhdx");
     harness.disks.refuse("/run/nbd.sock", false);
     wait_until("the disk is ready", || state(&harness, "data") == StorageState::Ready);
+}
+
+/// The ending of the other child's name is unusual, so that only its disk shows its parent.
+#[test]
+fn the_parent_of_a_disk_that_is_not_open_is_not_merged_into() {
+    let harness = with_child();
+    let mut files = harness.disks.take_store(DISK_STORE).files();
+    let child = files[&FileName::new("child.vhdx").unwrap()].clone();
+    files.insert(FileName::new("other.img").unwrap(), child);
+    harness.disks.put_store(DISK_STORE, MemoryFiles::with_files(files));
+    harness.disks.refuse("/run/other.sock", true);
+    let other = "[[disk]]\nname = \"other\"\nstore = \"fast\"\nformat = \"vhdx\"\n\
+                 file = \"other.img\"\nnbd = { socket = \"/run/other.sock\" }\n";
+    apply_at_start(&harness, &host(&format!("{CHILD}{other}")));
+    assert_eq!(state(&harness, "data"), StorageState::Ready);
+    assert_eq!(state(&harness, "other"), StorageState::Failed);
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    let error = operation.error.unwrap();
+    assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+    assert!(error.message.contains("base.vhdx is also a parent of disk/other"), "{error}");
+    wait_until("the disk is ready", || state(&harness, "data") == StorageState::Ready);
+    harness.disks.refuse("/run/other.sock", false);
+    wait_until("the other disk is ready", || state(&harness, "other") == StorageState::Ready);
 }
 
 #[test]

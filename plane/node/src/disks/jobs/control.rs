@@ -11,6 +11,7 @@ use super::{Ended, RunningJob};
 use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::entry::{CurrentJob, DiskEntry};
+use crate::disks::image_task::ImageTask;
 use crate::disks::job_record::JobRecord;
 use crate::disks::job_thread::{CompletedJob, JobFailure, JobState, run};
 use crate::disks::notices::disk_failed_event;
@@ -75,7 +76,11 @@ impl Controller {
         let verb = unfinished.job().clone();
         let under_way = CurrentJob { operation_id: operation.id(), verb: verb.verb() };
         entry.lock().job = Some(under_way);
-        let work = self.shared.image_task(&entry);
+        let siblings = match verb {
+            DiskFileJob::Merge => self.shared.disks.closed_siblings(&entry),
+            _ => Vec::new(),
+        };
+        let work = ImageTask { closed_disks: siblings, ..self.shared.image_task(&entry) };
         let checkpoint = resumes.then(|| unfinished.checkpoint());
         let line = Arc::new(JobState::default());
         let (result, end_receiver) = sync_channel(1);
