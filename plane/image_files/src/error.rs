@@ -86,6 +86,18 @@ pub enum DiskFault {
         /// File name of another child.
         child: FileName,
     },
+    /// A file that may be another child of the merge's parent cannot be read.
+    #[error(
+        "it is not known whether {file} is another child of the file, which a merge would damage, \
+         because it cannot be read ({error}); make it readable, or move it out of the store"
+    )]
+    ChildUnknown {
+        /// Name of the file that cannot be read.
+        file: FileName,
+        /// Error on reading the file.
+        #[source]
+        error: Box<DiskError>,
+    },
     /// The chain of layers would exceed the limit with a further layer.
     #[error(
         "the disk has {max} layers (its own file and its parents'), the most it can have; merge \
@@ -251,6 +263,11 @@ impl DiskError {
             ),
             _ => false,
         }
+    }
+
+    /// Returns true if the file is locked by another user.
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(*self.fault, DiskFault::Store(StoreFault::InUse { .. }))
     }
 
     /// Returns true if the store is full.

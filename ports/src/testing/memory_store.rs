@@ -45,6 +45,8 @@ struct State {
     conflicts: usize,
     /// True if modification times of open files cannot be set.
     refuses_times: bool,
+    /// File that cannot be opened.
+    unreadable: Option<FileName>,
 }
 
 struct Entry {
@@ -70,6 +72,15 @@ impl State {
     fn find(&self, name: &FileName) -> Result<usize, StoreFileError> {
         let file_number = self.names.get(name).copied();
         file_number.ok_or_else(|| StoreFileError::new(name, StoreFault::Missing))
+    }
+
+    /// Returns the number of a file that can be opened.
+    fn find_readable(&self, name: &FileName) -> Result<usize, StoreFileError> {
+        if self.unreadable.as_ref() == Some(name) {
+            let error = io::Error::from(io::ErrorKind::PermissionDenied);
+            return Err(StoreFileError::new(name, StoreFault::System(error)));
+        }
+        self.find(name)
     }
 
     fn add(&mut self, content: impl Into<FileContent>) -> usize {
@@ -136,6 +147,11 @@ impl MemoryStore {
     /// Sets whether modification times of open files cannot be set, as for files of another owner.
     pub fn set_rejects_modified_time(&self, refuses: bool) {
         self.state().refuses_times = refuses;
+    }
+
+    /// Makes a file unreadable; `None`: no file.
+    pub fn set_unreadable(&self, name: Option<FileName>) {
+        self.state().unreadable = name;
     }
 
     /// Makes the store full after `changes` more changes; `None`: never.
@@ -286,7 +302,7 @@ impl StoreFiles for MemoryStore {
         _unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let mut state = self.state();
-        let number = state.find(name)?;
+        let number = state.find_readable(name)?;
         self.opened(&mut state, name, number, used)
     }
 
@@ -295,7 +311,7 @@ impl StoreFiles for MemoryStore {
         name: &FileName,
         _unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
-        let number = self.state().find(name)?;
+        let number = self.state().find_readable(name)?;
         let (used, flush_failure) = (FileLockMode::Read, FlushFailure::default());
         let store = self.clone();
         Ok(Arc::new(StoredFile { store, number, used, is_locked: false, flush_failure }))

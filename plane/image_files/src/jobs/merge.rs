@@ -51,7 +51,8 @@ impl MergeJob {
     /// # Errors
     /// The plan is not that of a child; the disk cannot be opened or is in use; the parent has
     /// other children in this store, among the files named `*.vhd`, `*.avhd`, `*.vhdx` and
-    /// `*.avhdx`; or the parent cannot be extended to the child's size.
+    /// `*.avhdx`; one of these files cannot be read; or the parent cannot be extended to the child's
+    /// size.
     pub fn begin(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
@@ -162,9 +163,9 @@ impl Drop for MergeJob {
     }
 }
 
-/// Fails if the parent or the child is the parent of another image in the store. The content of an
-/// image whose parent is the merge's parent would change, and one whose parent is the child would
-/// lose its parent.
+/// Fails if the parent or the child is the parent of another image in the store, or if an image in
+/// the store cannot be read. The content of an image whose parent is the merge's parent would
+/// change, and one whose parent is the child would lose its parent.
 fn refuse_siblings(
     files: &dyn StoreFiles,
     child: &OpenLayer,
@@ -181,15 +182,21 @@ fn refuse_siblings(
             if name == child.name || name == parent.name {
                 continue;
             }
-            // A writable child that is open has locked its parent. A damaged file, or a file of
-            // another format, is not a child.
-            let Ok(file) = files.open(&name, options.lock_mode, options.io_alignment) else {
-                continue;
-            };
+            let opened = files.open(&name, options.lock_mode, options.io_alignment);
             // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
-            let Ok(other) = OpenLayer::from_file(file, &name, options, None, seeds) else {
-                continue;
+            let opened = opened
+                .map_err(DiskError::from)
+                .and_then(|file| OpenLayer::from_file(file, &name, options, None, seeds));
+            let other = match opened {
+                Ok(other) => other,
+                // A writable child that is open has locked its parent.
+                Err(error) if error.is_unreadable() && !error.is_in_use() => {
+                    let fault = DiskFault::ChildUnknown { file: name, error: Box::new(error) };
+                    return Err(DiskError::new(&parent.name, fault));
+                }
+                // A damaged file, or a file of another format, is not a child.
+                Err(_) => continue,
             };
             for layer in [parent, child] {
                 if is_child_of(&other, layer) {

@@ -328,6 +328,25 @@ fn a_parent_of_others_is_not_merged_into() {
     }
 }
 
+/// The file may be another child, whose contents would change without notice.
+#[test]
+fn an_unreadable_image_prevents_a_merge_and_a_damaged_one_does_not() {
+    for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
+        let (bench, top) = Bench::with_child(format);
+        let other = name(&format!("other.{}", format.as_str()));
+        drop(bench.files.create(&other, 512).unwrap());
+        bench.store.set_unreadable(Some(other.clone()));
+        let error = merge(&bench, &top).unwrap_err();
+        assert!(
+            matches!(&*error.fault, DiskFault::ChildUnknown { file, .. } if *file == other),
+            "{error}"
+        );
+        assert!(bench.read(&top) == model(&[&BASE, &CHILD], 3 * MB));
+        bench.store.set_unreadable(None);
+        merge(&bench, &top).unwrap();
+    }
+}
+
 #[test]
 fn a_check_reads_everything_and_finds_what_is_wrong() {
     for plan in kinds() {

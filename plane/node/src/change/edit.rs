@@ -74,7 +74,7 @@ pub struct ChangeOptions {
     pub deletes_files: bool,
     /// Keeps disks that cannot be opened as failed, and retries them. Otherwise a disk that cannot
     /// be opened fails the change. True only when the host file is applied at the start of the
-    /// daemon.
+    /// daemon, and at the end of a merge whose disk had failed before.
     pub keeps_faulty_disks: bool,
     /// Creates the missing image file of the disk that the change sets, although the disk is not
     /// new.

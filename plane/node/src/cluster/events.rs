@@ -137,7 +137,7 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn ClusterNam
                  was removed from the cluster, it runs nevertheless: switch it off, because its \
                  VMs may also run on another node."
             );
-            of_store(EventKind::NodeUnaccounted, store, text).with("node", node)
+            of_store(EventKind::NodeUnaccounted, store, text).with("node", node).rate_limited()
         }
         Notice::OtherVersion { node, version } => {
             let node = names.node_name(*node);
@@ -174,6 +174,7 @@ fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -
         .with("node", node)
         .with("promised_iops", admission.guaranteed_iops)
         .with("asked_iops", admission.requested_iops)
+        .rate_limited()
 }
 
 /// Returns the event of a store that delivers less than its capacity.
@@ -202,7 +203,7 @@ fn of_policy(
          the policy, or set another one"
     };
     let text = format!("Disks of node {node} use policy {policy}; {predicate}.");
-    of_store(kind, store, text).with("policy", policy).with("node", node)
+    of_store(kind, store, text).with("policy", policy).with("node", node).rate_limited()
 }
 
 fn minimum_unmet(store: &Name, unmet: &DiskBelowMinimum, names: &dyn ClusterNames) -> EventDraft {

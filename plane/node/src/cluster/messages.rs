@@ -6,6 +6,7 @@ use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::{ClusterEntry, ClusterKvStore};
 
+use crate::cluster::elected::ElectedLeaderState;
 use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::identity::IdentityMismatch;
 use crate::cluster::keys::MemberRecord;
@@ -80,9 +81,7 @@ pub(super) enum TaskResult {
     },
     Elected {
         store: Name,
-        term: Term,
-        recorded_grants: Vec<(NodeId, NodeGrant)>,
-        policies: ReadPolicies,
+        leader_state: ElectedLeaderState,
     },
     NotElected {
         store: Name,

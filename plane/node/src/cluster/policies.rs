@@ -16,7 +16,7 @@ use suimon_ports::{
     ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore,
 };
 
-use super::encoding::{decode_entry, encode_value};
+use super::encoding::{decode_counter, decode_entry, encode_value};
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, parse_grant_key,
     parse_report_key,
@@ -175,7 +175,7 @@ impl PolicyStore<'_> {
     /// unchanged. `number`: number of the existing policy; `None` assigns a new one.
     ///
     /// # Errors
-    /// The cluster does not respond.
+    /// The cluster does not respond, or the number of the next policy is damaged.
     pub(super) fn add_write(
         &self,
         transaction: &mut Transaction,
@@ -192,16 +192,25 @@ impl PolicyStore<'_> {
     }
 
     fn next_number(&self, transaction: &mut Transaction) -> Result<PolicyKey, ApiError> {
-        let number = match transaction.next {
-            Some(number) => number,
+        let key = format!("{}{NEXT_POLICY}", self.key_prefix);
+        let numbers = match transaction.next {
+            Some(number) => number.checked_add(1).map(|next| (number, next)),
             None => {
-                let key = format!("{}{NEXT_POLICY}", self.key_prefix);
                 let entry = self.entry(&key)?;
                 transaction.expect_unchanged(&key, entry.as_ref());
-                entry.as_ref().and_then(decode_entry::<u32>).unwrap_or(1)
+                decode_counter(entry.as_ref())
             }
         };
-        transaction.next = Some(number + 1);
+        // Policies of one number would share their limits.
+        let (number, next) = numbers.ok_or_else(|| {
+            let text = format!(
+                "the value of etcd key {key} is not the number of a new policy: write a number \
+                 that is greater than `key` in the values of all keys below {}{POLICIES}",
+                self.key_prefix
+            );
+            ApiError::new(ErrorCode::HostError, text)
+        })?;
+        transaction.next = Some(next);
         Ok(PolicyKey(number))
     }
 

@@ -1,5 +1,6 @@
 //! Session of the worker in etcd: the node's record, lease, watches and elections.
 
+mod electing;
 mod leaving;
 
 use std::collections::BTreeMap;
@@ -15,16 +16,15 @@ use suimon_ports::{
 
 use super::inbox::{Inbox, KeyObserver};
 use super::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
-    grants_prefix, parse_grant_key, report_key,
+    ALIVE, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, grant_key, grants_prefix,
+    report_key,
 };
 use super::messages::MemberKeys;
 use super::policies::{PolicyStore, ReadPolicies, decode_policies};
 use super::records::begin_incarnation;
 use super::{ClusterStoreConnector, cluster_prefix};
 use crate::RandomSource;
-use crate::cluster::elected::ElectedLeaderState;
-use crate::cluster::encoding::{decode_entry, encode_value};
+use crate::cluster::encoding::{decode_counter, decode_entry, encode_value};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);
@@ -171,36 +171,6 @@ impl Session {
         )
     }
 
-    /// Takes part in the election of a store's leader. `None` if another node is elected.
-    pub(super) fn elect(
-        &mut self,
-        store: &Name,
-    ) -> Result<Option<ElectedLeaderState>, ClusterStoreError> {
-        let key = self.key(&format!("{LEADERS}{store}"));
-        let term = match self.store.campaign(&key, self.owner().as_bytes(), self.lease.as_ref())? {
-            ClusterElectionResult::Elected(term) => Term(term),
-            ClusterElectionResult::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
-                let condition = [ClusterCondition::KeyCreatedAt(key.clone(), created)];
-                self.store.commit(&condition, &[ClusterChange::Remove(key)])?;
-                return Ok(None);
-            }
-            ClusterElectionResult::OtherLeader(..) => return Ok(None),
-        };
-        let view = self.store.read(&self.key(GRANTS))?;
-        let records = view.entries.iter().filter_map(|entry| {
-            let (node, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
-            let grant = (grant_store == store.as_str())
-                .then(|| decode_entry::<NodeGrant>(entry))
-                .flatten()?;
-            Some((node, grant))
-        });
-        let records = records.collect();
-        let observer = KeyObserver::new(&self.inbox, self.number, &self.root);
-        let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
-        self.led_stores.insert(store.clone(), (term, watch));
-        Ok(Some(ElectedLeaderState { term, recorded_grants: records, policies: self.policies()? }))
-    }
-
     /// Returns the present keys of members and of running nodes.
     pub(super) fn read_members(&self) -> Result<MemberKeys, ClusterStoreError> {
         let views = [self.store.read(&self.key(MEMBERS))?, self.store.read(&self.key(ALIVE))?];
@@ -323,7 +293,6 @@ fn register(
     };
     let refusal = |detail| JoinError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
-    let next_key = format!("{root}{NEXT_NODE}");
     let mut at_least = 0;
     for _ in 0..TRIES {
         let random = || (context.random)();
@@ -357,19 +326,8 @@ fn register(
                 known_member.id
             }
             None => {
-                let next = store.read(&next_key)?;
-                let next = next.entries.into_iter().find(|entry| entry.key == next_key);
                 conditions.push(ClusterCondition::KeyAbsent(key.clone()));
-                conditions.push(match &next {
-                    Some(entry) => ClusterCondition::KeyUnmodifiedSince(
-                        next_key.clone(),
-                        entry.modified_revision,
-                    ),
-                    None => ClusterCondition::KeyAbsent(next_key.clone()),
-                });
-                let id = next.as_ref().and_then(decode_entry::<u32>).unwrap_or(1);
-                changes.push(ClusterChange::Put(next_key.clone(), encode_value(&(id + 1)), None));
-                NodeId(id)
+                assign_number(store, root, &mut conditions, &mut changes)?
             }
         };
         let (host, incarnation) = (host.host_id, host.incarnation);
@@ -381,4 +339,29 @@ fn register(
         }
     }
     Err(refusal(format!("another node changes etcd key {key} at the same time; retry")))
+}
+
+/// Returns the number of a new node, and adds its assignment to a transaction.
+fn assign_number(
+    store: &dyn ClusterKvStore,
+    root: &str,
+    conditions: &mut Vec<ClusterCondition>,
+    changes: &mut Vec<ClusterChange>,
+) -> Result<NodeId, JoinError> {
+    let key = format!("{root}{NEXT_NODE}");
+    let entry = store.read(&key)?.entries.into_iter().find(|entry| entry.key == key);
+    conditions.push(match &entry {
+        Some(entry) => ClusterCondition::KeyUnmodifiedSince(key.clone(), entry.modified_revision),
+        None => ClusterCondition::KeyAbsent(key.clone()),
+    });
+    // With a number in use, the node would get the grants of another one.
+    let (number, next) = decode_counter(entry.as_ref()).ok_or_else(|| JoinError {
+        is_refused: true,
+        detail: format!(
+            "the value of etcd key {key} is not the number of a new node: write a number that is \
+             greater than `id` in the values of all keys below {root}{MEMBERS}"
+        ),
+    })?;
+    changes.push(ClusterChange::Put(key, encode_value(&next), None));
+    Ok(NodeId(number))
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ErrorCode, Name, QosPolicyConfig};
 
-use super::elected::ElectedLeaderState;
 use super::session::{Session, SessionContext};
 use crate::cluster::messages::{Task, TaskResult};
 
@@ -199,9 +198,7 @@ fn add_policy(session: &Session, policy: &QosPolicyConfig) -> Option<TaskResult>
 
 fn elect(session: &mut Session, store: Name) -> TaskResult {
     match session.elect(&store) {
-        Ok(Some(ElectedLeaderState { term, recorded_grants: records, policies })) => {
-            TaskResult::Elected { store, term, recorded_grants: records, policies }
-        }
+        Ok(Some(leader_state)) => TaskResult::Elected { store, leader_state },
         Ok(None) => TaskResult::NotElected { store },
         Err(error) => {
             tracing::debug!(%store, %error, "cannot read the leader from etcd");

@@ -46,7 +46,7 @@ pub(crate) struct ImageTask {
     pub(super) created: Arc<CreatedImages>,
     /// True if an attempt to open the disk has found its image file.
     pub(super) has_file: bool,
-    /// Disks of the same store that are not open. Empty except for opening a disk.
+    /// Disks of the same store that are not open. Empty except for opening or merging a disk.
     pub(super) closed_disks: Vec<ClosedDisk>,
     pub(super) known_parents: Arc<ParentCache>,
     /// Events of the operations, to be emitted if the whole change succeeds.

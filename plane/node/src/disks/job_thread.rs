@@ -187,6 +187,9 @@ fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job
         Some(_) => wait_for_store(work, operation, stop)?,
         None => work.files()?,
     };
+    if *verb == DiskFileJob::Merge {
+        work.check_merge_target(&files)?;
+    }
     loop {
         let started = match checkpoint {
             Some(checkpoint) => Job::resume(verb, work, &files, checkpoint),

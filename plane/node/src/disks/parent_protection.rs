@@ -93,6 +93,46 @@ impl ImageTask {
         Err(ApiError::new(ErrorCode::Conflict, text).with_resource(&self.label).with_field("file"))
     }
 
+    /// Checks that the parent into which the disk's image is about to be merged is not a parent of
+    /// another disk that is not open. The merge itself finds other children only by the usual
+    /// endings of their names.
+    ///
+    /// # Errors
+    /// The parent is also a parent of the image of such a disk.
+    pub(super) fn check_merge_target(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+        let plan = self.required.plan();
+        let Some(file) = &plan.file else { return Ok(()) };
+        // The merge reports an image that cannot be read.
+        let Ok(Some((links, _))) = self.links(files, file, plan.format) else { return Ok(()) };
+        let parents = plan.parent.clone().map_or_else(|| links.parents(), |name| vec![name]);
+        for target in parents {
+            let Ok(status) = files.status(&target) else { continue };
+            let image = WrittenImage {
+                file: &target,
+                format: plan.format,
+                modified_unix_s: status.modified_unix_s,
+                links: ImageLinks::read(files.as_ref(), &target, plan.format).ok(),
+            };
+            if !image.is_parent_of(&links, std::slice::from_ref(&target)) {
+                continue;
+            }
+            let is_other_child = |other: &&ClosedDisk| {
+                other.plan.format == plan.format
+                    && other.plan.file.as_ref() != Some(file)
+                    && self.has_parent(files, &other.plan, &image)
+            };
+            if let Some(ClosedDisk { label, .. }) = self.closed_disks.iter().find(is_other_child) {
+                let text = format!(
+                    "{target} is also a parent of {label}, which a merge would damage; convert \
+                     {label} first, or delete it"
+                );
+                let error = ApiError::new(ErrorCode::Conflict, text);
+                return Err(error.with_resource(&self.label));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns an image in the store whose parent is `image`, if the disk was not in service with
     /// this image for writing. Files with the usual endings of the format are searched. An image
     /// that does not accept `image` as its parent any more is not returned.

@@ -186,11 +186,14 @@ impl Controller {
     }
 
     /// Completes a merge: the disk continues with its parent's file, and its own file is removed.
+    /// `had_failed`: the disk was not in service before the merge. The merge then succeeds even if
+    /// the disk cannot be opened: a disk with too many layers may need several merges.
     pub(super) fn continue_with_merged(
         &mut self,
         operation: &OperationHandle,
         entry: &DiskEntry,
         merged: &DiskPlan,
+        had_failed: bool,
     ) -> Result<(), ApiError> {
         let edit = self.edit_of(entry, |config| {
             config.file = merged.file.as_ref().and_then(store_file);
@@ -202,7 +205,8 @@ impl Controller {
         let Some(child_file) = child_file else { return Ok(()) };
         let child = DeletionRecord { store: required.store.path, file: child_file };
         let record = save_deletion_record(&child).map_err(|error| store_error(&error))?;
-        self.apply_with_store_changes(operation, &edit, KEEP_MINIMUMS, vec![record])?;
+        let options = ChangeOptions { keeps_faulty_disks: had_failed, ..KEEP_MINIMUMS };
+        self.apply_with_store_changes(operation, &edit, options, vec![record])?;
         if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
             tracing::warn!(%error, "cannot delete the file of a merged disk");
         }

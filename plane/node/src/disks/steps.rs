@@ -158,7 +158,11 @@ impl Controller {
         let (was_new, was_unchecked) = (entry.is_new(), entry.checks_children());
         let old = std::mem::replace(&mut entry.lock().required, required.clone());
         entry.set_new(is_new.unwrap_or(was_new));
-        if !options.replaces_images && may_write_to_parent(&old, required) {
+        if options.replaces_images {
+            // The merge has checked that the image has no other child. The merged child is removed
+            // once the disk has the image.
+            entry.set_checks_children(false);
+        } else if may_write_to_parent(&old, required) {
             entry.set_checks_children(true);
         }
         // Only the new image of a disk with an earlier one could be mistaken for the earlier one.

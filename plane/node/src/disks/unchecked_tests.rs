@@ -1,11 +1,12 @@
 //! Tests that the file of a disk is checked until the disk is in service for writing.
 
 use suimon_contract::{ErrorCode, HostConfig, OperationState, StorageState};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::{CHILD, patch, rename, with_child};
 use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
-use crate::{ChangeOptions, Edit, ResourceEdit};
+use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
 
 const UNCHECKED_DISKS: &str = "unchecked_disks";
 const REFUSAL: &str = "base.vhdx is the parent of child.vhdx";
@@ -138,6 +139,50 @@ fn a_parent_that_was_missing_is_protected_when_it_is_there_again() {
     rename(&harness, "moved.vhdx", "base.vhdx");
     wait_until("the child is in service", || state(&harness, "data") == StorageState::Ready);
     assert_eq!(state(&harness, "base"), StorageState::Failed);
+}
+
+/// The file of the disk after the merge is still the parent of the child, which is removed last.
+/// Errors about too many layers request the merge of a disk that has never been in service.
+#[test]
+fn a_disk_that_has_not_been_in_service_is_merged_and_then_opened() {
+    let harness = with_child();
+    harness.disks.refuse("/run/nbd.sock", true);
+    apply_at_start(&harness, &with_keys("file = \"child.vhdx\""));
+    assert_eq!(state(&harness, "data"), StorageState::Failed);
+    assert_eq!(harness.store.keys(UNCHECKED_DISKS), ["data"]);
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(harness.disks.files(DISK_STORE), ["base.vhdx"]);
+    assert_eq!(harness.store.keys(UNCHECKED_DISKS), Vec::<String>::new());
+    let disk = harness.node.config().disks.remove(0);
+    assert_eq!(disk.file.unwrap().as_str(), "base.vhdx");
+    harness.disks.refuse("/run/nbd.sock", false);
+    wait_until("the disk is ready", || state(&harness, "data") == StorageState::Ready);
+}
+
+/// The ending of the other child's name is unusual, so that only its disk shows its parent.
+#[test]
+fn the_parent_of_a_disk_that_is_not_open_is_not_merged_into() {
+    let harness = with_child();
+    let mut files = harness.disks.take_store(DISK_STORE).files();
+    let child = files[&FileName::new("child.vhdx").unwrap()].clone();
+    files.insert(FileName::new("other.img").unwrap(), child);
+    harness.disks.put_store(DISK_STORE, MemoryFiles::with_files(files));
+    harness.disks.refuse("/run/other.sock", true);
+    let other = "[[disk]]\nname = \"other\"\nstore = \"fast\"\nformat = \"vhdx\"\n\
+                 file = \"other.img\"\nnbd = { socket = \"/run/other.sock\" }\n";
+    apply_at_start(&harness, &host(&format!("{CHILD}{other}")));
+    assert_eq!(state(&harness, "data"), StorageState::Ready);
+    assert_eq!(state(&harness, "other"), StorageState::Failed);
+    let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge).unwrap();
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    let error = operation.error.unwrap();
+    assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+    assert!(error.message.contains("base.vhdx is also a parent of disk/other"), "{error}");
+    wait_until("the disk is ready", || state(&harness, "data") == StorageState::Ready);
+    harness.disks.refuse("/run/other.sock", false);
+    wait_until("the other disk is ready", || state(&harness, "other") == StorageState::Ready);
 }
 
 #[test]

@@ -154,6 +154,11 @@ impl RateLimitKey {
                 (RateLimitGroup::State("store"), None)
             }
             EventKind::LacpPartnerChanged => (RateLimitGroup::Kind(kind.id()), Some("member")),
+            EventKind::NodeOfOtherVersion
+            | EventKind::NodeUnaccounted
+            | EventKind::SharedPromiseRefused
+            | EventKind::SharedPolicyInUse
+            | EventKind::SharedPolicyUnknown => (RateLimitGroup::Kind(kind.id()), Some("node")),
             _ => (RateLimitGroup::Kind(kind.id()), None),
         };
         Self { count: 1, group, field }

@@ -217,3 +217,18 @@ fn withheld_events_are_reported_in_chronological_order() {
         "nothing is held at the end"
     );
 }
+
+/// A node of a cluster determines the rate of its reports, and hides no event about another node.
+#[test]
+fn events_about_the_nodes_of_a_store_are_limited_per_node() {
+    let (mut limiter, now) = (EventRateLimiter::default(), Instant::now());
+    let mut admit = |node: &str| {
+        let draft = EventDraft::new(EventKind::NodeUnaccounted, "store/san", "It holds more.");
+        let mut draft = draft.with("node", node).rate_limited();
+        let key = draft.rate_limit.take().unwrap();
+        limiter.admit(draft, key, now)
+    };
+    let emitted = (0..100).filter_map(|_| admit("n1")).count();
+    assert_eq!(emitted, BURST as usize);
+    assert!(admit("n2").is_some());
+}

@@ -1,7 +1,5 @@
 //! Leadership of stores: election and its end.
 
-use std::collections::BTreeSet;
-
 use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::Time;
@@ -36,28 +34,28 @@ impl Driver {
         }
     }
 
+    /// Begins the leadership of a store. `records`: grants of former terms; `left_nodes`: nodes
+    /// among them that left the cluster while the store had no leader.
     pub(super) fn begin_leadership(
         &mut self,
         now: Time,
         name: &Name,
         term: Term,
         records: Vec<(NodeId, NodeGrant)>,
+        left_nodes: Vec<NodeId>,
     ) {
         let Some(store) = self.stores.get_mut(name) else {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         };
         (store.is_candidate, store.next_election_at) = (false, now + ELECT);
-        let node_ids: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
         let policies = self.policies.policies.values();
         let policies = policies.map(|(record, _)| (record.key, record.limits())).collect();
         if !store.begin_leadership(now, term, records, policies) {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         }
-        // These nodes left the cluster while the store had no leader.
-        let members: BTreeSet<NodeId> = self.members.values().map(|member| member.id).collect();
-        for node in node_ids.into_iter().filter(|node| !members.contains(node)) {
+        for node in left_nodes {
             store.remove_node(now, node);
         }
         let text = format!("This node was elected leader of store {name} in term {}.", term.0);

@@ -8,6 +8,7 @@ use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
 
 use super::{Driver, ELECT, Link, RETRY};
+use crate::cluster::elected::ElectedLeaderState;
 use crate::cluster::encoding::decode_entry;
 use crate::cluster::inbox::{KeyState, Messages};
 use crate::cluster::keys::{
@@ -63,9 +64,11 @@ impl Driver {
                 self.link = Link::Trying { at: Some(now + RETRY) };
                 self.report_session_failure(is_refused, &detail);
             }
-            TaskResult::Elected { store, term, recorded_grants: records, policies } => {
+            TaskResult::Elected { store, leader_state } => {
+                let ElectedLeaderState { term, recorded_grants, left_nodes, policies } =
+                    leader_state;
                 self.handle_policies(now, policies);
-                self.begin_leadership(now, &store, term, records);
+                self.begin_leadership(now, &store, term, recorded_grants, left_nodes);
             }
             TaskResult::NotElected { store } => {
                 if let Some(store) = self.stores.get_mut(&store) {
@@ -242,13 +245,14 @@ impl Driver {
         }
         if let Some((node, bytes)) = store.handle_report(now, node_report, entry.created_revision) {
             let (own_bytes, name) = (store.normalization_bytes, store.name.clone());
+            let node = self.node_name(node);
             let text = format!(
-                "Node {} counts {bytes} bytes of store {name} as one operation, this host \
-                 {own_bytes} bytes. Set the same `normalization_bytes` on all nodes.",
-                self.node_name(node)
+                "Node {node} counts {bytes} bytes of store {name} as one operation, this host \
+                 {own_bytes} bytes. Set the same `normalization_bytes` on all nodes."
             );
             let kind = EventKind::NodeOfOtherVersion;
-            self.emit([EventDraft::new(kind, format!("store/{name}"), text)]);
+            let draft = EventDraft::new(kind, format!("store/{name}"), text).with("node", node);
+            self.emit([draft.rate_limited()]);
         }
     }
 }

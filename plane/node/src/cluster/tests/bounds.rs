@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use suimon_cluster_qos::POLICIES_MAX;
+use suimon_cluster_qos::{
+    AdmissionCheck, DiskKey, NodeId, Notice, POLICIES_MAX, PolicyKey, SharedStoreCapacity,
+};
 use suimon_contract::Operation;
 
 use super::*;
+use crate::cluster::events::{ClusterNames, leader_event};
 use crate::cluster::records::load_policies;
 
 /// Interval after which the first failed adoption is repeated.
@@ -135,4 +138,55 @@ fn a_failed_adoption_of_policies_is_not_repeated_with_each_change_and_leaves_one
         first.node.shared().notify_cluster_driver();
         max_of(&first, "batch") == Some(110) && first.node.config().qos_policies.len() == 11
     });
+}
+
+/// Names of a cluster, by number.
+struct Numbers;
+
+impl ClusterNames for Numbers {
+    fn node_name(&self, node: NodeId) -> String {
+        node.0.to_string()
+    }
+
+    fn disk_name(&self, _node: NodeId, disk: DiskKey) -> String {
+        disk.0.to_string()
+    }
+
+    fn policy_name(&self, policy: PolicyKey) -> String {
+        policy.0.to_string()
+    }
+}
+
+/// Another node determines the rate and the contents of its reports.
+#[test]
+fn events_about_reports_of_other_nodes_do_not_fill_the_log() {
+    let harness = Harness::new();
+    let node = NodeId(2);
+    let notices = |number: u32| {
+        let admission = AdmissionCheck {
+            guaranteed_iops: 9000,
+            requested_iops: number.into(),
+            capacity: SharedStoreCapacity::Declared(10_000),
+        };
+        let (policy, reserved_iops) = (PolicyKey(number), number.into());
+        [
+            Notice::Unaccounted { node, reserved_iops, known_iops: 0 },
+            Notice::ReservationRefused { node, admission },
+            Notice::PolicyInUse { policy, node },
+            Notice::PolicyUnknown { policy, node },
+        ]
+    };
+    for number in 0..100 {
+        let drafts =
+            notices(number).iter().map(|notice| leader_event(&name("san"), notice, &Numbers));
+        harness.node.shared().events.append(drafts.collect());
+    }
+    for kind in [
+        EventKind::NodeUnaccounted,
+        EventKind::SharedPromiseRefused,
+        EventKind::SharedPolicyInUse,
+        EventKind::SharedPolicyUnknown,
+    ] {
+        assert!((10..20).contains(&harness.events(kind.id()).len()), "{kind:?}");
+    }
 }

@@ -119,3 +119,27 @@ fn a_cluster_is_created_once() {
     assert!(error[0].message.contains("with node n1; join it"), "{error:?}");
     assert!(init_cluster(&first, "n1").unwrap_err()[0].message.contains("leave it first"));
 }
+
+/// The number of another node or policy would be assigned again.
+#[test]
+fn a_damaged_counter_prevents_new_nodes_and_policies_only() {
+    let cluster = FakeCluster::default();
+    let first = node(&cluster, "n1", 2000);
+    wait_until("the first node has a reservation of 2064 IOPS", || {
+        cap(&first).reserved_iops == 2064
+    });
+    for value in ["{", "4294967295"] {
+        let damaged = ["next-node", "next-policy"].map(|key| {
+            ClusterChange::Put(format!("/suimon/lab/{key}"), value.as_bytes().to_vec(), None)
+        });
+        cluster.commit(&[], &damaged).unwrap();
+        let second = node(&cluster.new_client(), "n2", 1000);
+        let event = second.wait_event(EventKind::ClusterRefused.id());
+        assert!(event.text.contains("/suimon/lab/next-node"), "{}", event.text);
+        assert_eq!(cluster.keys("/suimon/lab/members/").len(), 1);
+        let batch = host(&with_policy("n1", 500)).qos_policies.remove(0);
+        let error = policy(&first, ResourceEdit::Add(batch)).unwrap_err();
+        assert!(error.contains("/suimon/lab/next-policy"), "{error}");
+    }
+    assert_eq!(cap(&first).reserved_iops, 2064);
+}

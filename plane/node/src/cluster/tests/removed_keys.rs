@@ -94,3 +94,27 @@ fn a_removed_node_leaves_no_grants_of_a_store_that_it_alone_has_shared() {
     assert_eq!(error.code, ErrorCode::NotFound);
     assert!(cluster.value("/suimon/lab/reports/own/0000000002").is_none());
 }
+
+/// The member may still use its reservation, which others would get.
+#[test]
+fn a_new_leader_keeps_the_grant_to_a_member_whose_record_is_damaged() {
+    let cluster = FakeCluster::default();
+    let first = node(&cluster, "n1", 2000);
+    wait_until("the first node has a reservation of 2064 IOPS", || {
+        cap(&first).reserved_iops == 2064
+    });
+    let second = node(&cluster.new_client(), "n2", 1000);
+    wait_until("the second node has a reservation of 1064 IOPS", || {
+        cap(&second).reserved_iops == 1064
+    });
+    let damaged = ClusterChange::Put("/suimon/lab/members/n2".to_owned(), b"{".to_vec(), None);
+    cluster.commit(&[], &[damaged]).unwrap();
+    drop(first);
+    let third = node(&cluster.new_client(), "n3", 0);
+    wait_until("the third node leads the store", || has_event(&third, EventKind::ClusterLeads));
+    wait_until("the third node has a grant", || {
+        cluster.value(&format!("{GRANTS}0000000003/san")).is_some()
+    });
+    assert!(cluster.value(&format!("{GRANTS}0000000002/san")).is_some());
+    assert_eq!(cap(&second).reserved_iops, 1064);
+}

@@ -11,6 +11,7 @@ use super::{Ended, RunningJob};
 use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::entry::{CurrentJob, DiskEntry};
+use crate::disks::image_task::ImageTask;
 use crate::disks::job_record::JobRecord;
 use crate::disks::job_thread::{CompletedJob, JobFailure, JobState, run};
 use crate::disks::notices::disk_failed_event;
@@ -75,7 +76,11 @@ impl Controller {
         let verb = unfinished.job().clone();
         let under_way = CurrentJob { operation_id: operation.id(), verb: verb.verb() };
         entry.lock().job = Some(under_way);
-        let work = self.shared.image_task(&entry);
+        let siblings = match verb {
+            DiskFileJob::Merge => self.shared.disks.closed_siblings(&entry),
+            _ => Vec::new(),
+        };
+        let work = ImageTask { closed_disks: siblings, ..self.shared.image_task(&entry) };
         let checkpoint = resumes.then(|| unfinished.checkpoint());
         let line = Arc::new(JobState::default());
         let (result, end_receiver) = sync_channel(1);
@@ -147,7 +152,7 @@ impl Controller {
         entry.lock().job = None;
         let end = end.map(|Ended { operation, result }| {
             let result = match result {
-                Ok(job_output) => self.take_in(entry, &operation, job_output),
+                Ok(job_output) => self.take_in(entry, &operation, job_output, under_way.had_failed),
                 Err(JobFailure::Failed(error)) => Err(error),
                 Err(JobFailure::Interrupted) => Err(stopped()),
             };
@@ -166,6 +171,7 @@ impl Controller {
         entry: &DiskEntry,
         operation: &OperationHandle,
         job_output: CompletedJob,
+        had_failed: bool,
     ) -> Result<(), ApiError> {
         match job_output {
             CompletedJob::Checked(report) => {
@@ -174,7 +180,9 @@ impl Controller {
                 Ok(())
             }
             CompletedJob::Copied => Ok(()),
-            CompletedJob::Merged(merged) => self.continue_with_merged(operation, entry, &merged),
+            CompletedJob::Merged(merged) => {
+                self.continue_with_merged(operation, entry, &merged, had_failed)
+            }
         }
     }
 
