@@ -177,8 +177,8 @@ fn events_about_reports_of_other_nodes_do_not_fill_the_log() {
         ]
     };
     for number in 0..100 {
-        let drafts =
-            notices(number).iter().map(|notice| leader_event(&name("san"), notice, &Numbers));
+        let notices = notices(number);
+        let drafts = notices.iter().map(|notice| leader_event(&name("san"), notice, &Numbers));
         harness.node.shared().events.append(drafts.collect());
     }
     for kind in [
