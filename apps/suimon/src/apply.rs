@@ -23,8 +23,8 @@ pub(crate) struct ApplyFlags {
     #[arg(short, long, value_name = "FILE")]
     file: String,
     /// Accept minimums that exceed 90 % of the capacity of a store, or on a store of unknown
-    /// capacity. Also end `shared` of stores with disks, or leave the cluster with disks on shared
-    /// stores, whose IOPS the cluster then does not limit.
+    /// capacity. Also permit removing `shared` from stores with disks, and leaving the cluster
+    /// with disks on shared stores: the cluster then does not limit the IOPS of these disks.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

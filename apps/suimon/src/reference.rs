@@ -46,7 +46,7 @@ fn host_file() -> String {
          The column *change* states the effect of a change of the value while the daemon runs:\n\n\
          | change | effect |\n|---|---|\n\
          | live | Applies at once. No port, disk or store is closed, so that traffic and requests continue, except if the \
-         meaning of the key states otherwise. |\n\
+         column *meaning* of the key names an interruption. |\n\
          | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
          of the port stops, and requests of the disks are queued, until it is open and its clients have \
          reconnected; NBD clients are disconnected. Other objects are not affected. |\n\
@@ -159,12 +159,7 @@ fn errors() -> String {
 /// and their meaning.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("address", "MAC or IP address that the text names."),
-    (
-        "capacity_iops, estimate_iops, needed_iops, reserved_iops, requested_iops",
-        "Capacity of the store; rate that it delivers now; rate that its minimums need; sum of \
-         the minimums or reservation; reservation that a node requested. In normalised IOPS, as \
-         all fields with `_iops`.",
-    ),
+    ("capacity_iops", "Capacity of the store, in normalised IOPS as all fields with `_iops`."),
     (
         "cause",
         "Cause of an unmet minimum: the [tables of \
@@ -174,7 +169,10 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
         "delivered_iops, demand_iops, guaranteed_iops",
         "Rates of the disk in the last 5 s, as in `suimon qos flows`.",
     ),
-    ("detail, error, reason", "Why it happened: text of the peer or of the system."),
+    (
+        "detail, error, reason",
+        "Cause of the event, such as an error text of the peer or of the operating system.",
+    ),
     (
         "device, member, nic, node, peer, port, queue, store, uplink, user, vf",
         "Object or peer that the text names beside the subject.",
@@ -184,23 +182,25 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
         "displaced_by",
         "Disks that got the rate instead, each with its delivered IOPS, separated by commas.",
     ),
-    ("events", "Number of events that this one stands for."),
     (
-        "external_iops",
-        "Rate that the store delivered to nobody: its capacity, minus the rates of all disks.",
+        "estimate_iops",
+        "Estimated capacity: rate that the store delivers while requests are queued.",
     ),
+    ("events", "Number of events that this one stands for."),
+    ("external_iops", "Capacity of the store, minus the IOPS that its disks received."),
     ("from, to", "Former and new value: worker, port, member or partner."),
     (
         "lasting_s, lasted_s",
         "How long the state has lasted, or had lasted when it ended, in seconds.",
     ),
-    ("late_reason", "The worker did not confirm the move in time; the text is its error."),
+    ("late_reason", "Error text, if the worker did not confirm the move in time."),
     ("migrated", "Number of VMs that have migrated during a drain."),
     (
         "move_reason",
-        "Why VMQ wanted to move the queue; see \
+        "Reason for which VMQ moves the queue; see \
          [Reasons](../how-to/find-the-worker-of-a-queue.md#reasons).",
     ),
+    ("needed_iops", "Capacity that the minimums require, because they may use at most 90 % of it."),
     ("newly_online, online", "CPUs that came online, and all that are online."),
     (
         "nodes_without_reports",
@@ -214,6 +214,11 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
     ("operation", "Kind or number of the operation."),
     ("other_hosts", "Hosts outside of the cluster that use the store."),
     ("other_load_iops", "Load of other disks while the store was measured."),
+    ("requested_iops", "Increase of its reservation that a node requested."),
+    (
+        "reserved_iops",
+        "Sum of the minimums on the store, or of the reservations of all nodes (event 6215).",
+    ),
     ("revision", "Revision of the desired state."),
     (
         "side",

@@ -53,7 +53,7 @@ pub(crate) struct SetFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExplainFlags {
-    /// NIC on an external switch, or uplink of one; of a team, the name of a member.
+    /// NIC on an external switch, or uplink that an external switch uses directly or in a team.
     #[arg(value_name = "NIC|UPLINK")]
     port: Name,
 }

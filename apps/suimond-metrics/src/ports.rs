@@ -62,7 +62,7 @@ static COMMON_METRICS: [PortMetric; 5] = [
         counter(
             "segmented_frames",
             "frames",
-            "Frames to the {peer} that the switch segmented in software",
+            "Frames that the switch segmented in software and sent to the {peer}",
         ),
         |c| c.software_segmented,
     ),
@@ -70,7 +70,7 @@ static COMMON_METRICS: [PortMetric; 5] = [
         counter(
             "checksummed_frames",
             "frames",
-            "Frames to the {peer} whose checksum the switch completed in software",
+            "Frames whose checksum the switch completed in software, sent to the {peer}",
         ),
         |c| c.software_checksummed,
     ),
@@ -78,8 +78,8 @@ static COMMON_METRICS: [PortMetric; 5] = [
         counter(
             "coalesced_segments",
             "frames",
-            "Segments to the {peer} that the switch coalesced with others of their stream in \
-             software",
+            "Segments that the switch coalesced in software with others of their stream, for the \
+             {peer}",
         ),
         |c| c.software_coalesced_segments,
     ),

@@ -2411,7 +2411,7 @@ export interface components {
             /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
             /**
-             * @description True if clients on other hosts may connect to `listen` without TLS: others on the network path can then read and change the data. Requires `addresses`.
+             * @description True if clients on other hosts may connect to `listen` without TLS. Other hosts on the network path can then read and change the data. Requires `addresses`.
              * @default false
              */
             plaintext?: boolean;
@@ -2460,7 +2460,7 @@ export interface components {
             tls_clients?: string[] | null;
             /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
-            /** @description True if clients on other hosts may connect to `listen` without TLS: others on the network path can then read and change the data. Requires `addresses`. */
+            /** @description True if clients on other hosts may connect to `listen` without TLS. Other hosts on the network path can then read and change the data. Requires `addresses`. */
             plaintext?: boolean | null;
             /**
              * Format: int32
@@ -3792,7 +3792,7 @@ export interface components {
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes effect at the next start of the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac`. For a NIC of a VM, `suimon nic set` also accepts the random address that the NIC has; a host file must set `mac`. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes effect at the next start of the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3862,7 +3862,7 @@ export interface components {
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes effect at the next start of the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac`. For a NIC of a VM, `suimon nic set` also accepts the random address that the NIC has; a host file must set `mac`. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes effect at the next start of the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */
@@ -4255,7 +4255,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. While a worker waits for completions of devices and these arrive soon enough, it polls for longer, up to four times this time. The value of the plan if absent.
+             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. While requests are in flight at devices that complete them within four times this time, the worker polls for longer, up to four times this time. The value of the plan if absent.
              */
             poll_us?: number | null;
             /**
@@ -4300,7 +4300,7 @@ export interface components {
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. While a worker waits for completions of devices and these arrive soon enough, it polls for longer, up to four times this time. The value of the plan if absent.
+             * @description Poll budget in microseconds: time for which a worker polls its queues after the last frame or request before it sleeps. While requests are in flight at devices that complete them within four times this time, the worker polls for longer, up to four times this time. The value of the plan if absent.
              */
             poll_us?: number | null;
             /**
@@ -5082,7 +5082,7 @@ export interface components {
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), while the host has no contact with the cluster. The limit is in effect after 30 s without contact, if it is above the reservation of the host (the sum of its minimums, and 64 IOPS). Otherwise, and if absent, the reservation is the limit. The cluster keeps this rate free for the host. If the capacity does not suffice for the rates of all hosts, the key has no effect.
+             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), while the host has no contact with the cluster. The limit is in effect after 30 s without contact, if it is above the reservation of the host (the sum of its minimums plus 64 IOPS). Otherwise, and if absent, the reservation is the limit. The cluster keeps this rate free for the host. If 90 % of the capacity does not suffice for this rate and the rates reserved for other hosts, the key has no effect.
              */
             fallback_iops?: number | null;
             /**
@@ -5115,7 +5115,7 @@ export interface components {
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), while the host has no contact with the cluster. The limit is in effect after 30 s without contact, if it is above the reservation of the host (the sum of its minimums, and 64 IOPS). Otherwise, and if absent, the reservation is the limit. The cluster keeps this rate free for the host. If the capacity does not suffice for the rates of all hosts, the key has no effect.
+             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), while the host has no contact with the cluster. The limit is in effect after 30 s without contact, if it is above the reservation of the host (the sum of its minimums plus 64 IOPS). Otherwise, and if absent, the reservation is the limit. The cluster keeps this rate free for the host. If 90 % of the capacity does not suffice for this rate and the rates reserved for other hosts, the key has no effect.
              */
             fallback_iops?: number | null;
             /**

@@ -338,10 +338,11 @@ pub struct NicConfig {
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
     /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
-    /// served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by
-    /// command, the random address that a NIC of a VM has is sufficient. If the value was 0 when
-    /// the VM started or the NIC was plugged in, a higher value takes effect at the next start of
-    /// the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
+    /// served first. With 0, the NIC gets no VF. A value above 0 requires `mac`. For a NIC of a VM,
+    /// `suimon nic set` also accepts the random address that the NIC has; a host file must set
+    /// `mac`. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes
+    /// effect at the next start of the VM, or when the NIC is plugged in again. No effect on a
+    /// switch without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.

@@ -45,9 +45,9 @@ pub struct StoreConfig {
     /// Limit of all disks of this host in the store, in normalised IOPS (see
     /// `normalization_bytes`), while the host has no contact with the cluster. The limit is in
     /// effect after 30 s without contact, if it is above the reservation of the host (the sum of
-    /// its minimums, and 64 IOPS). Otherwise, and if absent, the reservation is the limit. The
-    /// cluster keeps this rate free for the host. If the capacity does not suffice for the rates of
-    /// all hosts, the key has no effect.
+    /// its minimums plus 64 IOPS). Otherwise, and if absent, the reservation is the limit. The
+    /// cluster keeps this rate free for the host. If 90 % of the capacity does not suffice for this
+    /// rate and the rates reserved for other hosts, the key has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Used space in percent of the size of the store above which the store is reported as nearly

@@ -56,8 +56,8 @@ pub struct DiskNbd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "addresses")]
     pub allowed_networks: Option<Vec<String>>,
-    /// True if clients on other hosts may connect to `listen` without TLS: others on the network
-    /// path can then read and change the data. Requires `addresses`.
+    /// True if clients on other hosts may connect to `listen` without TLS. Other hosts on the
+    /// network path can then read and change the data. Requires `addresses`.
     #[serde(default, skip_serializing_if = "is_false")]
     #[serde(rename = "plaintext")]
     pub allows_plaintext: bool,

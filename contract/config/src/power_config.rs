@@ -107,9 +107,9 @@ pub struct PowerConfig {
     #[serde(rename = "parking")]
     pub parks_workers: Option<bool>,
     /// Poll budget in microseconds: time for which a worker polls its queues after the last frame
-    /// or request before it sleeps. While a worker waits for completions of devices and these
-    /// arrive soon enough, it polls for longer, up to four times this time. The value of the plan
-    /// if absent.
+    /// or request before it sleeps. While requests are in flight at devices that complete them
+    /// within four times this time, the worker polls for longer, up to four times this time. The
+    /// value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "poll_us")]
     pub poll_budget_us: Option<u32>,

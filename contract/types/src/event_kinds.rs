@@ -244,15 +244,15 @@ catalogue! {
     6116 DiskStalled "disk_stalled" Error
         "The store has not completed a request of a disk for 5 s; its requests stay pending until it does. Disks in other stores are not affected; each further disk of the store that stalls has an event of its own. Check the device of the store.";
     6117 DiskAnswered "disk_resumed" Info
-        "The store completes requests of a disk again that event 6116 reported as stalled.";
+        "A disk that event 6116 reported as stalled is in service again: its store completes requests.";
     6118 DiskOpeningStalled "disk_opening_stalled" Error
         "The store did not respond while a disk was being opened; the disk opens as soon as it responds. Disks in other stores are not affected. Check the device of the store.";
     6119 DiskQueueFailed "disk_queue_failed" Error
         "The host has too few file descriptors or too little memory to serve a queue of a VM's disk or a connection of an NBD client. That queue or connection was closed; others are not affected. Raise `LimitNOFILE` of the suimond service, or free memory; then reset the VM, reconnect the client, or repeat the migration.";
     6120 DiskWorkResumed "disk_job_resumed" Info
-        "A job on a disk that the exit of the previous daemon interrupted was resumed.";
+        "A job on a disk was resumed. The exit of the previous daemon had interrupted it.";
     6121 DiskWorkGivenUp "disk_job_abandoned" Warning
-        "A job on a disk that the exit of the previous daemon interrupted was abandoned; its partial results were removed, and the disk is unchanged. The text contains the reason. Run the command of the job again.";
+        "A job on a disk was abandoned. The exit of the previous daemon had interrupted it. Its partial results were removed, and the disk is unchanged. The text contains the reason. Run the command of the job again.";
     6122 DiskHasManyLayers "disk_has_many_layers" Warning
         "A disk has 48 or more layers (its own image file and those of its parents). A disk with 64 layers cannot get another snapshot: merge layers (`suimon disk merge`).";
     6123 NbdLimitReached "nbd_limit_reached" Warning
@@ -274,7 +274,7 @@ catalogue! {
     6154 VmPausedForSpace "vm_paused_for_space" Error
         "A VM is paused because the store of one of its IDE or SATA disks is full; it resumes when there is space. Free space, or move its disks to another store.";
     6155 VmContinuedWithSpace "vm_continued_with_space" Info
-        "A VM that was paused because a store was full resumed and has run for 10 s.";
+        "A VM was resumed and has run for 10 s. It had been paused because a store was full.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was created.";
     6202 QosPolicyChanged "qos_policy_changed" Info

@@ -212,11 +212,11 @@ impl QosLimitingFactor {
                 "Requests took more than twice the device's own latency at the same depth, and at \
                  least 0.1 ms more."
             }
-            Self::Flushes => "Flushes, and durable writes that wait for one.",
+            Self::Flushes => "Requests were flushes, or durable writes that waited for a flush.",
             Self::Metadata => {
                 "Requests were queued for a read or a commit of the image's metadata."
             }
-            Self::Discards => "Discards and writes of zeros.",
+            Self::Discards => "Requests were discards or writes of zeros.",
             Self::OverlappingDiscard => {
                 "Requests were queued in the storage engine behind a discard or write of zeros of the same \
                  disk with an overlapping range."

@@ -186,14 +186,14 @@ pub(crate) const TEAM_MEMBERS: Columns = Columns {
             "RX %",
             "rx_share_ppm",
             "ppm",
-            "Share of the traffic that the team received from the wire in the last second.",
+            "Member's share of the traffic that the team received from the wire in the last second.",
         ),
         number_column("TX", "tx_bps", "bit/s", "Rate of traffic to the wire in the last second."),
         number_column(
             "TX %",
             "tx_share_ppm",
             "ppm",
-            "Share of the traffic that the team sent to the wire in the last second.",
+            "Member's share of the traffic that the team sent to the wire in the last second.",
         ),
         number_column(
             "FLOWS",

@@ -150,7 +150,7 @@ pub(crate) const DISK_REQUESTS: Columns = Columns {
                       `writes`, `flushes` and `discards` of `counters` in JSON.",
         ),
         number_column("COUNT", "requests", "requests", "Completed requests."),
-        number_column("BYTES", "bytes", "bytes", "Bytes of these requests."),
+        number_column("BYTES", "bytes", "bytes", "Bytes of the completed requests."),
         number_column("ERRORS", "errors", "requests", "Failed requests."),
         number_column(
             "LATENCY P50",

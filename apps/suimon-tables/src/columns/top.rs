@@ -59,14 +59,14 @@ pub(crate) const TOP_TEAMS: Columns = Columns {
             "RX %",
             "members[].rx_permille",
             "1/1000",
-            "Share of the traffic of the team from the wire.",
+            "Member's share of the team's traffic from the wire.",
         ),
         number_column("TX BIT/S", "tx_bits_per_s", "bit/s", "Traffic to the wire."),
         number_column(
             "TX %",
             "members[].tx_permille",
             "1/1000",
-            "Share of the traffic of the team to the wire.",
+            "Member's share of the team's traffic to the wire.",
         ),
     ],
 };

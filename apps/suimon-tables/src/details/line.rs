@@ -22,5 +22,8 @@ pub(super) const fn line(title: &'static str, fields: &'static str, meaning: &'s
     Line { title, fields, meaning }
 }
 
-pub(super) const HEALTH: Line =
-    line("health", "condition.health, condition.reason", "As in the table of this kind.");
+pub(super) const HEALTH: Line = line(
+    "health",
+    "condition.health, condition.reason",
+    "As the column HEALTH of the `list` command.",
+);

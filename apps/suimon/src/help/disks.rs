@@ -75,8 +75,8 @@ pub(super) const HELP: &[Help] = &[
     ),
     state_changing_command(
         "disk add",
-        "Creates the image file if it does not exist, otherwise opens it. An image is created only \
-         now: if the file is missing later, the disk fails. To give the disk to a VM, name it in \
+        "Creates the image file if it does not exist, otherwise opens it. If the file is missing \
+         later, the disk fails, and `suimon disk set --create-image` creates it. To give the disk to a VM, name it in \
          `disks` of the VM (`suimon vm set`), which hot-plugs it into a running VM. A minimum is \
          rejected if the minimums of the store would exceed 90 % of its capacity or the capacity \
          is unknown, unless `--force` is given.",
@@ -188,8 +188,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     read_only_command(
         "image info",
-        "Prints format, size, allocated space, block and sector sizes, ids, and for a differencing \
-         image the recorded and the found parent. Nothing is changed.",
+        "Prints format, size, allocated space, block and sector sizes, disk id and content id, \
+         and for a differencing image the recorded and the found parent. The content id of a VHDX \
+         identifies its contents; children record it of their parent. Nothing is changed.",
         &["suimon image info /srv/suimon/web.vhdx"],
     ),
     read_only_command(

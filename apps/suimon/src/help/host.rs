@@ -21,8 +21,9 @@ pub(super) const HELP: &[Help] = &[
          and keys that it does not set get their defaults. Image files of deleted disks stay. \
          The file is checked completely before anything changes; if a step fails, the previous \
          state is restored. Only objects that differ are changed. A step marked `~` closes \
-         nothing: traffic continues, except if the meaning of the key states otherwise, such as a \
-         negotiation of LACP or a reset of an adapter. `±` replaces an object, which interrupts \
+         nothing: traffic continues, except if the description of the key in \
+         docs/reference/config.md names an interruption, such as a negotiation of LACP or a reset \
+         of an adapter. `±` replaces an object, which interrupts \
          its own traffic, `+` adds and `-` deletes one.\n\n\
          Running VMs continue. Keys of a VM that cannot change while it runs take effect at its \
          next start.\n\n\
@@ -41,7 +42,7 @@ pub(super) const HELP: &[Help] = &[
          apply` accepts; with `--json` as JSON. The text contains the MAC addresses that were \
          assigned to NICs without `mac`, and the paths of key and password files, not their \
          contents. Comments, order and formatting of the applied host file are not part of the \
-         desired state, and keys with default values are omitted: the text contains none of them. \
+         desired state and are lost. Keys with default values are omitted. \
          Keep the commented host file, or compare both before you replace it.\n\n\
          `--output FILE` replaces the file in one step, and only if the export succeeds. `suimon \
          export >FILE` would empty the file first.",
@@ -135,7 +136,8 @@ pub(super) const HELP: &[Help] = &[
         "Each change is carried out by an operation of the daemon, which has a number, progress \
          and a result. An operation continues when the command that started it is interrupted. \
          The daemon lists running operations and the last 1000 that ended since it started. It \
-         keeps 16 MiB of their plans, reports and errors, of those that ended last.",
+         keeps at most 16 MiB of plans, reports and errors of ended operations: beyond that, those \
+         of the operations that ended first are dropped.",
         &["suimon operation list", "suimon operation watch 7"],
     ),
     read_only_command(

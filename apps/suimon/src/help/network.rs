@@ -35,8 +35,8 @@ pub(super) const HELP: &[Help] = &[
     state_changing_command(
         "switch set",
         "Changes apply at once; no NIC is closed, and traffic between NICs continues. After a change \
-         of `kind` or `uplink`, NICs reach another network: with a team in LACP mode, not until its \
-         links have negotiated.",
+         of `kind` or `uplink`, NICs reach the network of the new uplink, if any. A team in LACP \
+         mode forwards no frames until its links have negotiated.",
         &["suimon switch set lan --ageing-s 600", "suimon switch set lan --unset ageing_s"],
     ),
     state_changing_command(

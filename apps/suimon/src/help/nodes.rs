@@ -113,10 +113,10 @@ pub(super) const HELP: &[Help] = &[
     read_only_command(
         "node drain",
         "Migrates the running VMs of the node one after another, each to the permitted node that \
-         accepts it and has received the fewest. VMs that do not run stay. No VM can migrate to a \
-         drained node, also after a restart of its daemon, until `suimon node undrain`. If a VM \
-         cannot migrate, the command fails and names VM and reason; the node stays drained, and \
-         the command can be repeated.",
+         accepts it and has received the fewest VMs. VMs that do not run stay. No VM can migrate \
+         to a drained node, also after a restart of its daemon, until `suimon node undrain`. If a \
+         VM cannot migrate, the command fails and names VM and reason; the node stays drained, \
+         and the command can be repeated.",
         &["suimon node drain node1 --dry-run", "suimon node drain node1 --to node2,node3"],
     ),
     read_only_command(
@@ -127,10 +127,10 @@ pub(super) const HELP: &[Help] = &[
     ),
     read_only_command(
         "cluster",
-        "Hosts that join the same cluster (name and etcd) divide the IOPS of stores in shared \
-         directories (`shared = true`), so that minimums and maximums of disks hold across \
-         nodes. On each shared store, a node has a reservation, IOPS for its minimums that it \
-         keeps without contact to the cluster, and gets leases: grants of spare IOPS for 3 s. \
+        "Hosts that join the same cluster (the same name in the same etcd) divide the IOPS of \
+         stores in shared directories (`shared = true`), so that minimums and maximums of disks \
+         hold across nodes. On each shared store, a node has a reservation, IOPS for its minimums \
+         that it keeps without contact to the cluster, and gets leases: grants of spare IOPS for 3 s. \
          The leader of the store, an elected node, issues them. Migration of VMs does not \
          require a cluster.",
         &["suimon cluster status"],

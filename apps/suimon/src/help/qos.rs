@@ -72,9 +72,9 @@ pub(super) const HELP: &[Help] = &[
         "Prints one row per open disk. A minimum is met if DELIVERED is at least 98 % of \
          GUARANTEED; the leader of a shared store reports a disk below 95 % (event 6211). \
          LIMITED BY names the factor that limited the disk for the largest part of the last 5 s. \
-         `in the device` is not a limit and is always last: it appears here only without other \
-         factors. docs/reference/status.md lists the factors. Rates are in normalised IOPS and means \
-         of 5 s; with `--cluster`, of about 1 s.",
+         `in the device` (time of requests in the device at its own latency) is not a limit: it is \
+         shown only if there is no other factor. docs/reference/status.md lists the factors. Rates \
+         are in normalised IOPS and means of 5 s; with `--cluster`, of about 1 s.",
         &[
             "suimon qos flows",
             "suimon qos flows web --watch --interval 5000",

@@ -35,7 +35,8 @@ pub(super) const HELP: &[Help] = &[
         "On a running VM, `nics` and virtio `disks` are hot-plugged and hot-unplugged; give the \
          complete list. The guest decides when it releases a device. More `cpus` (up to \
          `cpus_max`) are hot-plugged; fewer take effect at the next start of the VM, as do all \
-         other keys except `autostart`. `suimon vm show` lists what waits for the next start.",
+         other keys except `autostart`. `suimon vm show` lists the keys that take \
+         effect at the next start.",
         &[
             "suimon vm set web --nics web,backup --cpus 4",
             "suimon vm set web --memory-bytes 4GiB",
@@ -69,8 +70,8 @@ pub(super) const HELP: &[Help] = &[
     read_only_command(
         "vm pause",
         "Stops the virtual CPUs; memory and devices stay. `suimon vm resume` continues. With QEMU \
-         7.2, do not restart the daemon while a VM is paused: it would lose its vhost-user disks \
-         until its next start.",
+         7.2, do not restart the daemon while a VM is paused: the VM would lose its vhost-user \
+         disks until its next start.",
         &["suimon vm pause web"],
     ),
     read_only_command(
@@ -104,9 +105,9 @@ pub(super) const HELP: &[Help] = &[
          of this host. QoS policies of the disks are copied and stay here, too. Disks in shared \
          stores are handed over, others are copied while the VM runs. If the migration fails or is \
          cancelled (`suimon operation cancel`), the VM continues here. Update the host files of \
-         both nodes afterwards, by hand or with `suimon export`, which writes no comments: an \
-         `apply` of the former file would add the VM here again; on the other node it is refused \
-         while the VM runs.",
+         both nodes afterwards, by hand or with `suimon export`, which writes no comments. With \
+         the former files, `suimon apply` adds the VM here again; on the other node, `suimon \
+         apply` fails while the VM runs.",
         &[
             "suimon vm migrate web --to node2 --dry-run",
             "suimon vm migrate web --to node2 --downtime 1s --bandwidth 100MiB",

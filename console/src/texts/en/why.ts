@@ -57,7 +57,7 @@ export const why = {
   "why.limit.device-saturated": "The device of store {store} is saturated; {got} delivered to this disk.",
   "why.limit.store-full": "Requests are queued because store {store} is full.",
   "why.limit.device-slow": "The device of store {store} takes {latency} per request; its own latency at this depth is {own}.",
-  "why.limit.flushes": "The requests are flushes, or durable writes that wait for one.",
+  "why.limit.flushes": "The requests are flushes, or durable writes that wait for a flush.",
   "why.limit.metadata": "Requests are queued for metadata of the image.",
   "why.limit.discards": "The requests are discards or writes of zeros.",
   "why.limit.unmeasured": "Requests are queued behind a discard or write of zeros of the same disk with an overlapping range.",
