@@ -8,7 +8,7 @@ use suimon_node::Node;
 use suimond_lab::Lab;
 
 use crate::access::AccessFailures;
-use crate::console::ConsoleInService;
+use crate::console::listener::ConsoleInService;
 use crate::http::ErrorResponse;
 use crate::notifications::Notifications;
 
