@@ -15,7 +15,7 @@ use suimon_node::{Node, RefusedAccess};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::Notifications;
+use crate::notifications::Notifications;
 use crate::server::ClientConnection;
 
 pub(crate) use table::AuthenticatedListener;

@@ -8,7 +8,7 @@
 
 mod access_check;
 mod files;
-mod listener;
+pub(crate) mod listener;
 mod live;
 mod logins;
 mod serial;

@@ -26,18 +26,19 @@ mod api;
 pub mod byte_relay;
 mod console;
 pub mod host_file;
+mod http;
 mod listeners;
+mod notifications;
 mod pcapng;
 mod remedy;
 mod server;
 mod tcp_api;
 
 pub use access::AccessFailures;
-pub use api::{
-    ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications, openapi_document, router,
-};
+pub use api::{ApiState, openapi_document, router};
 pub use console::{Console, ConsoleInService, LIVE_STREAMS_MAX, router as console_router};
 pub use listeners::{ListenerSection, ListenerSettings, ListenerSettingsRecord, ListenerStarter};
+pub use notifications::{EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
 pub use server::{
     CONNECTIONS_MAX, Listener, REQUEST_HEAD_TIMEOUT, TlsListener, UPGRADED_CONNECTIONS_MAX,
     WRITE_TIMEOUT, serve,

@@ -14,8 +14,8 @@ use suimon_node::Node;
 use tokio::net::TcpListener;
 
 use crate::access::AccessFailures;
-use crate::api::Notifications;
 use crate::console::{Console, ConsoleInService};
+use crate::notifications::Notifications;
 use crate::server::{TlsListener, serve};
 use crate::tcp_api::{TcpApi, Tokens, with_token_check};
 

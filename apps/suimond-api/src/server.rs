@@ -23,7 +23,7 @@ use suimon_client::enable_keepalive;
 use suimon_socket_runtime::HandshakeLimits;
 
 pub use self::connections::UPGRADED_CONNECTIONS_MAX;
-use crate::api::Notifications;
+use crate::notifications::Notifications;
 pub(crate) use crate::server::client_connection::ClientConnection;
 use crate::server::connections::{ConnectionSlot, Connections};
 use crate::server::tracked_service::TrackedService;

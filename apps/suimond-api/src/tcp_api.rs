@@ -20,7 +20,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::access::{AccessFailures, AuthenticatedListener};
-use crate::api::ErrorResponse;
+use crate::http::ErrorResponse;
 use crate::remedy;
 use crate::server::{ClientConnection, TlsListener};
 

@@ -21,7 +21,7 @@ import { WhyPage } from "../pages/why/WhyPage";
 import { useTexts } from "../texts/texts";
 import { link } from "./router";
 
-export interface PageProps {
+interface PageProps {
   /** Second part of the route, such as the name of a VM. */
   name?: string;
   query: URLSearchParams;

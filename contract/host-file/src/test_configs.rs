@@ -4,15 +4,11 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::test_disks::{Storage, storage};
+use crate::test_disks::{Storage, name, storage};
 use crate::{
-    HostConfig, Name, NicConfig, SwitchConfig, TeamConfig, TeamMode, UplinkConfig, UplinkDriver,
+    HostConfig, NicConfig, SwitchConfig, TeamConfig, TeamMode, UplinkConfig, UplinkDriver,
     VmqConfig, validate,
 };
-
-pub(crate) fn name(prefix: &str, index: usize) -> Name {
-    format!("{prefix}{index}").parse().unwrap()
-}
 
 fn switch(index: usize, kind: u8, ageing_s: u32, flags: [bool; 2]) -> SwitchConfig {
     let mut switch = serde_json::json!({"name": name("s", index), "ageing_s": ageing_s});

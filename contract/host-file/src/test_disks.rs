@@ -5,8 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::test_configs::name;
-use crate::{DiskConfig, DiskFormat, QosLimits, QosPolicyConfig, StoreCapacity, StoreConfig};
+use crate::{DiskConfig, DiskFormat, Name, QosLimits, QosPolicyConfig, StoreCapacity, StoreConfig};
 
 /// Storage resources of a host.
 #[derive(Debug)]
@@ -14,6 +13,11 @@ pub(crate) struct Storage {
     pub(crate) stores: Vec<StoreConfig>,
     pub(crate) qos_policies: Vec<QosPolicyConfig>,
     pub(crate) disks: Vec<DiskConfig>,
+}
+
+/// Returns the name of the resource `index`: the prefix of its kind, followed by the number.
+pub(crate) fn name(prefix: &str, index: usize) -> Name {
+    format!("{prefix}{index}").parse().unwrap()
 }
 
 fn store() -> impl Strategy<Value = StoreConfig> {

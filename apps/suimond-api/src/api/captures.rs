@@ -20,8 +20,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
 use crate::api::bounded_integer::{BoundedInteger, Count};
-use crate::api::error_response::ErrorResponse;
 use crate::api::state::ApiState;
+use crate::http::ErrorResponse;
 use crate::pcapng::{self, Packet, PacketDirection};
 
 /// Capacity of the channel to the connection, in pieces of the pcapng file.

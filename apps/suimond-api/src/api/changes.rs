@@ -7,9 +7,8 @@ use suimon_contract::{ApiError, ErrorCode, Name, OldNameUse, Operation, Resource
 use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
-use crate::api::error_response::ErrorResponse;
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{ErrorResponse, Json};
 
 /// Query parameters of every request that changes resources.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]

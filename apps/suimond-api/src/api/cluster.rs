@@ -11,11 +11,9 @@ use suimon_node::{ClusterEdit, Edit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_with_warnings};
-use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, PathParameters, QueryParameters};
 
 /// Returns the router of cluster endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

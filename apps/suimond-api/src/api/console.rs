@@ -5,9 +5,8 @@ use suimon_contract::{ApiError, ConsoleLogin, ErrorBody, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::error_response::ErrorResponse;
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{ErrorResponse, Json};
 
 /// Returns the router of the endpoints about the web console.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

@@ -11,10 +11,9 @@ use suimon_node::DiskFileJob;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
-use crate::api::error_response::{ErrorResponse, PathParameters};
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, PathParameters};
 
 /// Returns the router of disk operations.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

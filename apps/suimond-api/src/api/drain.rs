@@ -7,13 +7,11 @@ use suimon_contract::{DrainPlan, DrainRequest, ErrorBody, Operation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::accepted_response;
 use crate::api::disk_jobs::parse_request_body;
-use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::incoming_migrations::DryRunParameters;
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, PathParameters, QueryParameters};
 
 /// Returns the router of drain endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

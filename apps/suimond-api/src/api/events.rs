@@ -10,10 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::bounded_integer::{BoundedInteger, Count};
-use crate::api::error_response::{ErrorResponse, QueryParameters};
-use crate::api::json::Json;
 use crate::api::line_stream::{LineSource, NextLines, stream_response};
 use crate::api::state::ApiState;
+use crate::http::{ErrorResponse, Json, QueryParameters};
 
 /// Default number of events in a response.
 const LIMIT_DEFAULT: usize = 100;
@@ -140,7 +139,7 @@ impl LineSource for EventFollower {
     }
 
     fn notification_receiver(
-        notifications: &mut crate::api::notifications::Notifications,
+        notifications: &mut crate::notifications::Notifications,
     ) -> &mut tokio::sync::watch::Receiver<u64> {
         &mut notifications.event_sequence
     }

@@ -14,13 +14,11 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
 use crate::api::disk_jobs::parse_request_body;
-use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgrade_request::UpgradeRequest;
+use crate::http::{Body, ErrorResponse, Json, PathParameters, QueryParameters};
 
 /// Returns the router of migration endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

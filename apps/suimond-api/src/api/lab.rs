@@ -16,10 +16,8 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
-use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, PathParameters, QueryParameters};
 
 /// Content security policy of a report. A report contains its own style and script and loads
 /// nothing else. The sandbox isolates it from the console's page, whatever its content.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use suimon_contract::to_json;
 use tokio::sync::watch;
 
-use crate::api::notifications::Notifications;
+use crate::notifications::Notifications;
 
 /// Idle time after which an empty line is sent to detect a closed connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

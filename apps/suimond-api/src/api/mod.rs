@@ -3,7 +3,6 @@
 //! Each endpoint is described at its handler. The OpenAPI document is generated from the router, so
 //! it contains every endpoint.
 
-mod body;
 mod bounded_integer;
 mod captures;
 mod changes;
@@ -13,14 +12,11 @@ mod disk_jobs;
 mod document;
 mod drain;
 mod endpoint_description;
-mod error_response;
 mod events;
 mod host;
 mod incoming_migrations;
-mod json;
 mod lab;
 mod line_stream;
-mod notifications;
 mod operations;
 mod power;
 mod qos;
@@ -34,18 +30,18 @@ mod upgrade_request;
 mod vmq;
 mod vms;
 
+use axum::extract::Request;
 use axum::{Extension, Router};
 use suimon_contract::{
-    DiskConfig, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
-    TeamConfig, UplinkConfig, VmConfig,
+    ApiError, DiskConfig, ErrorCode, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, StoreConfig,
+    SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
 };
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use body::Body;
+use crate::http::ErrorResponse;
+
 pub(crate) use changes::name_in_path;
-pub(crate) use error_response::{ErrorResponse, QueryParameters};
-pub use notifications::{EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
 pub use state::ApiState;
 
 #[derive(OpenApi)]
@@ -109,7 +105,27 @@ pub fn router(state: ApiState) -> Router {
     let (router, _) = described().split_for_parts();
     router
         .layer(Extension(host::OpenApiGenerator(openapi_document)))
-        .fallback(error_response::no_such_endpoint)
-        .method_not_allowed_fallback(error_response::no_such_method)
+        .fallback(no_such_endpoint)
+        .method_not_allowed_fallback(no_such_method)
         .with_state(state)
+}
+
+/// Responds to a path without an endpoint.
+async fn no_such_endpoint(request: Request) -> ErrorResponse {
+    let text = format!(
+        "the path {} does not exist; /1.0/openapi.json lists the paths",
+        request.uri().path()
+    );
+    ApiError::new(ErrorCode::NotFound, text).into()
+}
+
+/// Responds to a method that the endpoint does not support. The router adds the header `Allow` with
+/// the supported methods (RFC 9110, section 15.5.6).
+async fn no_such_method(request: Request) -> ErrorResponse {
+    let text = format!(
+        "{} does not support {}; /1.0/openapi.json lists the methods",
+        request.uri().path(),
+        request.method()
+    );
+    ApiError::new(ErrorCode::MethodNotAllowed, text).into()
 }

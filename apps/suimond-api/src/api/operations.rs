@@ -12,11 +12,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::bounded_integer::{BoundedInteger, Count};
-use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
-use crate::api::json::Json;
 use crate::api::line_stream::{LineSource, NextLines, stream_response};
-use crate::api::notifications::Notifications;
 use crate::api::state::ApiState;
+use crate::http::{ErrorResponse, Json, PathParameters, QueryParameters};
+use crate::notifications::Notifications;
 
 /// Default time in seconds that a request waits for an operation.
 const WAIT_DEFAULT_S: u64 = 30;

@@ -10,11 +10,9 @@ use suimon_node::{Edit, PowerEdit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_with_warnings};
-use crate::api::error_response::{ErrorResponse, QueryParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, QueryParameters};
 
 /// Returns the router of power endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

@@ -8,11 +8,9 @@ use suimon_contract::{
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::log_old_name_warnings;
-use crate::api::error_response::{ErrorResponse, with_field_if_absent};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, with_field_if_absent};
 
 /// Returns the router of Storage QoS endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

@@ -10,12 +10,10 @@ use suimon_node::QueueSide;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::bounded_integer::BoundedInteger;
 use crate::api::changes::{accepted_response, log_old_name_warnings};
-use crate::api::error_response::{ErrorResponse, PathParameters, with_field_if_absent};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, PathParameters, with_field_if_absent};
 
 /// Number of a port's queue.
 type QueueIndex = BoundedInteger<0, { u16::MAX as u64 }>;

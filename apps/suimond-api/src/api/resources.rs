@@ -15,13 +15,11 @@ use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
 use crate::api::changes::{self, ChangeParameters, change, change_with_warnings};
 use crate::api::endpoint_description::{EndpointDescription, routes};
-use crate::api::error_response::{ErrorResponse, PathParameters, QueryParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, PathParameters, QueryParameters};
 
 /// Kind of resource that the API serves.
 pub(super) trait ServedResource: Observed<Status: Send> + Send + Sync + 'static {

@@ -5,9 +5,8 @@ use suimon_contract::SriovAdapter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::error_response::{ErrorResponse, PathParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{ErrorResponse, Json, PathParameters};
 
 /// Returns the router of SR-IOV endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

@@ -8,9 +8,9 @@ use suimon_node::Node;
 use suimond_lab::Lab;
 
 use crate::access::AccessFailures;
-use crate::api::error_response::ErrorResponse;
-use crate::api::notifications::Notifications;
-use crate::console::ConsoleInService;
+use crate::console::listener::ConsoleInService;
+use crate::http::ErrorResponse;
+use crate::notifications::Notifications;
 
 /// State available to every handler.
 #[derive(Clone)]

@@ -9,12 +9,10 @@ use suimon_contract::{
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
 use crate::api::disk_jobs::parse_request_body;
-use crate::api::error_response::{ErrorResponse, PathParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
+use crate::http::{Body, ErrorResponse, Json, PathParameters};
 
 /// Returns the router of store operations.
 pub(super) fn router() -> OpenApiRouter<ApiState> {

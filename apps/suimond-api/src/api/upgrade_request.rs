@@ -9,10 +9,10 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use suimon_contract::{ApiError, ErrorCode};
 
-use crate::api::error_response::ErrorResponse;
-use crate::api::notifications::Notifications;
 use crate::api::state::ApiState;
 use crate::byte_relay::{copy_bidirectional, register_local_socket};
+use crate::http::ErrorResponse;
+use crate::notifications::Notifications;
 
 /// Request to upgrade a connection to a protocol.
 pub(super) struct UpgradeRequest {

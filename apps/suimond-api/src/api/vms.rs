@@ -12,13 +12,11 @@ use suimon_node::VmAction;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::body::Body;
 use crate::api::changes::{accepted_response, name_in_path};
 use crate::api::disk_jobs::parse_request_body;
-use crate::api::error_response::{ErrorResponse, PathParameters};
-use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgrade_request::UpgradeRequest;
+use crate::http::{Body, ErrorResponse, Json, PathParameters};
 
 /// Protocol name of an upgraded connection that carries a console's bytes.
 const CONSOLE: &str = "suimon-console";

@@ -14,8 +14,8 @@ use axum::response::{IntoResponse, Response};
 use suimon_contract::{ApiError, ErrorCode};
 
 use super::logins::Credentials;
-use crate::api::ErrorResponse;
 use crate::console::state::ConsoleState;
+use crate::http::ErrorResponse;
 
 /// Header that the page sends with every modifying request. Pages of other sites cannot send it
 /// without CORS.

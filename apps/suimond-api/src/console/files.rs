@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use suimon_contract::{ApiError, ErrorCode};
 
-use crate::api::ErrorResponse;
+use crate::http::ErrorResponse;
 
 // `FILES`: paths relative to `console/dist` with their contents; empty if the page was not built.
 include!(concat!(env!("OUT_DIR"), "/console_files.rs"));

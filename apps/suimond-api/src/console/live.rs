@@ -18,8 +18,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
 use super::access_check;
-use crate::api::{ErrorResponse, Notifications, QueryParameters};
 use crate::console::state::ConsoleState;
+use crate::http::{ErrorResponse, QueryParameters};
+use crate::notifications::Notifications;
 
 /// Interval at which the data that a page shows is queried.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -18,10 +18,11 @@ use tokio::time::{interval, timeout};
 
 use super::access_check;
 use super::logins::Credentials;
-use crate::api::{ErrorResponse, name_in_path};
+use crate::api::name_in_path;
 use crate::byte_relay::{LocalSocket, register_local_socket};
 use crate::console::listener::UNAUTHENTICATED_CONNECTIONS_MAX;
 use crate::console::state::ConsoleState;
+use crate::http::ErrorResponse;
 
 /// Buffer size for bytes from the VM.
 const SHOWN_BYTES: usize = 16 << 10;

@@ -12,8 +12,8 @@ use suimon_contract::{ApiError, ErrorCode};
 use super::access_check;
 use super::logins::Credentials;
 use crate::access::AuthenticatedListener;
-use crate::api::{Body, ErrorResponse};
 use crate::console::state::ConsoleState;
+use crate::http::{Body, ErrorResponse};
 use crate::server::ClientConnection;
 
 /// Credentials in a login request.

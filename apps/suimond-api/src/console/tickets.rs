@@ -12,8 +12,8 @@ use suimon_contract::{ApiError, ErrorCode};
 
 use super::access_check;
 use super::logins::TICKET_SPAN;
-use crate::api::{Body, ErrorResponse};
 use crate::console::state::ConsoleState;
+use crate::http::{Body, ErrorResponse};
 
 /// Longest path of a ticket in bytes.
 const PATH_BYTES_MAX: usize = 1024;

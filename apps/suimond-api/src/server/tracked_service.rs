@@ -13,7 +13,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use suimon_contract::{ApiError, ErrorCode};
 
-use crate::api::ErrorResponse;
+use crate::http::ErrorResponse;
 use crate::server::client_connection::ClientConnection;
 use crate::server::connections::{Activity, ConnectionSlot, UPGRADED_CONNECTIONS_MAX};
 

@@ -8,7 +8,6 @@ import { DataTable } from "../../components/DataTable";
 import { PageFrame } from "../../components/PageFrame";
 import { Section } from "../../components/Section";
 import { Empty, WhenLoaded } from "../../components/States";
-import type { PageProps } from "../../shell/Routes";
 import { useTexts } from "../../texts/texts";
 import { duration } from "../../units/units";
 import { Comparison } from "./Comparison";
@@ -17,7 +16,7 @@ import { ActiveRunList } from "./ActiveRunList";
 import { RunTable } from "./RunTable";
 import { planAtScale, inLanguage, labCommand, lastFailedRequest, activeRuns, proposedScale } from "./runs";
 
-export function LabPage(props: PageProps) {
+export function LabPage(props: { query: URLSearchParams }) {
   const { t } = useTexts();
   const lab = useTopic("lab");
   const runs = useTopic("lab/runs");

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use futures_util::StreamExt;
 use suimon_contract::{ApiError, ErrorCode, JSON_BYTES_MAX};
 
-use crate::api::error_response::ErrorResponse;
+use crate::http::error_response::ErrorResponse;
 
 /// Time limit for a client to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);

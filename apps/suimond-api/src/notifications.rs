@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_node::NodeListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::api::error_response::ErrorResponse;
+use crate::http::ErrorResponse;
 
 /// Largest number of concurrent followers of the event log. Their connections last indefinitely and
 /// must leave connections for other requests.
@@ -75,7 +75,7 @@ impl Notifications {
     ///
     /// # Errors
     /// [`EVENT_FOLLOWERS_MAX`] followers exist already.
-    pub(super) fn acquire_event_follower(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+    pub(crate) fn acquire_event_follower(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         self.event_followers.clone().try_acquire_owned().map_err(|_| {
             let text = format!(
                 "{EVENT_FOLLOWERS_MAX} clients already follow the events, the most possible; end \

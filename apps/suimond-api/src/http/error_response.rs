@@ -1,13 +1,13 @@
 //! Error responses, and extractors that reject invalid requests.
 
-use axum::extract::{FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 
-use crate::api::json::Json;
+use crate::http::json::Json;
 
 /// Error response: status and errors found.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl ErrorResponse {
     /// Adds lines to the errors if `body`, that of `POST /1.0/apply`, contains a host file as text.
     /// Such a body conforms to the API's schema even if the text is not a valid host file, so the
     /// status is 422 instead of 400.
-    pub(super) fn with_locations(mut self, body: &[u8]) -> Self {
+    pub(crate) fn with_locations(mut self, body: &[u8]) -> Self {
         suimon_contract::locate_errors_of_apply(body, &mut self.errors);
         if self.status == StatusCode::BAD_REQUEST && suimon_contract::contains_host_file(body) {
             self.status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -62,26 +62,6 @@ impl IntoResponse for ErrorResponse {
     }
 }
 
-/// Responds to a path without an endpoint.
-pub(super) async fn no_such_endpoint(request: Request) -> ErrorResponse {
-    let text = format!(
-        "the path {} does not exist; /1.0/openapi.json lists the paths",
-        request.uri().path()
-    );
-    ApiError::new(ErrorCode::NotFound, text).into()
-}
-
-/// Responds to a method that the endpoint does not support. The router adds the header `Allow` with
-/// the supported methods (RFC 9110, section 15.5.6).
-pub(super) async fn no_such_method(request: Request) -> ErrorResponse {
-    let text = format!(
-        "{} does not support {}; /1.0/openapi.json lists the methods",
-        request.uri().path(),
-        request.method()
-    );
-    ApiError::new(ErrorCode::MethodNotAllowed, text).into()
-}
-
 /// Extractor of query parameters, with the error format of the API.
 pub(crate) struct QueryParameters<T>(pub T);
 
@@ -97,7 +77,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
 }
 
 /// Sets the key of the error unless the error already names one.
-pub(super) fn with_field_if_absent(error: ApiError, field: &str) -> ApiError {
+pub(crate) fn with_field_if_absent(error: ApiError, field: &str) -> ApiError {
     if error.field.is_some() { error } else { error.with_field(field) }
 }
 
@@ -120,7 +100,7 @@ fn refused_parameter(text: &str) -> ErrorResponse {
 }
 
 /// Extractor of path parameters, with the error format of the API.
-pub(super) struct PathParameters<T>(pub T);
+pub(crate) struct PathParameters<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParameters<T> {
     type Rejection = ErrorResponse;
