@@ -44,6 +44,15 @@ pub(super) fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
     harness
 }
 
+/// Returns a node once the cluster has confirmed its minimum and the 64 IOPS that each node has.
+pub(super) fn node_with_reservation(cluster: &FakeCluster, name: &str, min: u64) -> Harness {
+    let harness = node(cluster, name, min);
+    wait_until(&format!("node {name} has a reservation of {} IOPS", min + 64), || {
+        cap(&harness).reserved_iops == min + 64
+    });
+    harness
+}
+
 /// Returns the limit of the disks on the only store.
 pub(super) fn cap(node: &Harness) -> TimedRateLimit {
     node.disks.caps().first().copied().unwrap_or_default()

@@ -124,10 +124,7 @@ fn a_cluster_is_created_once() {
 #[test]
 fn a_damaged_counter_prevents_new_nodes_and_policies_only() {
     let cluster = FakeCluster::default();
-    let first = node(&cluster, "n1", 2000);
-    wait_until("the first node has a reservation of 2064 IOPS", || {
-        cap(&first).reserved_iops == 2064
-    });
+    let first = node_with_reservation(&cluster, "n1", 2000);
     for value in ["{", "4294967295"] {
         let damaged = ["next-node", "next-policy"].map(|key| {
             ClusterChange::Put(format!("/suimon/lab/{key}"), value.as_bytes().to_vec(), None)

@@ -95,10 +95,7 @@ fn a_leader_that_wrote_nothing_during_an_outage_stays_the_leader() {
 #[test]
 fn reservations_survive_the_daemon() {
     let cluster = FakeCluster::default();
-    let first = node(&cluster, "n1", 2000);
-    wait_until("the first node has a reservation of 2064 IOPS", || {
-        cap(&first).reserved_iops == 2064
-    });
+    let first = node_with_reservation(&cluster, "n1", 2000);
     let (store, _, disks) = first.kill_with_disks();
     let isolated = cluster.new_client();
     isolated.set(Faults { is_unreachable: true, ..Faults::default() });

@@ -61,10 +61,7 @@ fn a_policy_minimum_that_does_not_fit_is_rejected_with_the_calculation() {
     disks.put_store(DISK_STORE, cluster.files());
     let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     first.apply_ok(&host(&with_policy("n1", 9000)));
-    let second = node(&cluster.new_client(), "n2", 5000);
-    wait_until("the second node has a reservation of 5064 IOPS", || {
-        cap(&second).reserved_iops == 5064
-    });
+    let second = node_with_reservation(&cluster.new_client(), "n2", 5000);
     wait_until("the second node has the policy with max_iops 9000", || {
         max_of(&second, "batch") == Some(9000)
     });

@@ -19,14 +19,8 @@ fn leave(node: &Harness) {
 #[test]
 fn grants_go_with_their_node_and_identities_with_the_last_one() {
     let cluster = FakeCluster::default();
-    let first = node(&cluster, "n1", 2000);
-    wait_until("the first node has a reservation of 2064 IOPS", || {
-        cap(&first).reserved_iops == 2064
-    });
-    let second = node(&cluster.new_client(), "n2", 1000);
-    wait_until("the second node has a reservation of 1064 IOPS", || {
-        cap(&second).reserved_iops == 1064
-    });
+    let first = node_with_reservation(&cluster, "n1", 2000);
+    let second = node_with_reservation(&cluster.new_client(), "n2", 1000);
     leave(&first);
     // The next leader removes a grant that the former one has written last.
     wait_until("only the grant to the second node remains", || {
@@ -47,10 +41,7 @@ fn grants_go_with_their_node_and_identities_with_the_last_one() {
 #[test]
 fn a_node_has_left_when_identities_cannot_be_removed() {
     let cluster = FakeCluster::default();
-    let first = node(&cluster, "n1", 2000);
-    wait_until("the first node has a reservation of 2064 IOPS", || {
-        cap(&first).reserved_iops == 2064
-    });
+    let first = node_with_reservation(&cluster, "n1", 2000);
     let identity = format!("{IDENTITIES}san");
     wait_until("the identity is recorded", || cluster.value(&identity).is_some());
     cluster.refuse_removal(Some(&identity));
@@ -99,14 +90,8 @@ fn a_removed_node_leaves_no_grants_of_a_store_that_it_alone_has_shared() {
 #[test]
 fn a_new_leader_keeps_the_grant_to_a_member_whose_record_is_damaged() {
     let cluster = FakeCluster::default();
-    let first = node(&cluster, "n1", 2000);
-    wait_until("the first node has a reservation of 2064 IOPS", || {
-        cap(&first).reserved_iops == 2064
-    });
-    let second = node(&cluster.new_client(), "n2", 1000);
-    wait_until("the second node has a reservation of 1064 IOPS", || {
-        cap(&second).reserved_iops == 1064
-    });
+    let first = node_with_reservation(&cluster, "n1", 2000);
+    let second = node_with_reservation(&cluster.new_client(), "n2", 1000);
     let damaged = ClusterChange::Put("/suimon/lab/members/n2".to_owned(), b"{".to_vec(), None);
     cluster.commit(&[], &[damaged]).unwrap();
     drop(first);

@@ -53,14 +53,8 @@ fn two_nodes_share_a_store_within_its_capacity() {
 #[test]
 fn a_minimum_that_the_cluster_rejects_is_rejected_with_the_calculation() {
     let cluster = FakeCluster::default();
-    let first = node(&cluster, "n1", 6000);
-    wait_until("the first node has a reservation of 6064 IOPS", || {
-        cap(&first).reserved_iops == 6064
-    });
-    let second = node(&cluster.new_client(), "n2", 1000);
-    wait_until("the second node has a reservation of 1064 IOPS", || {
-        cap(&second).reserved_iops == 1064
-    });
+    let first = node_with_reservation(&cluster, "n1", 6000);
+    let second = node_with_reservation(&cluster.new_client(), "n2", 1000);
     let error = refusal(&second, &config("n2", 4000)).unwrap();
     let arithmetic = "all nodes together have 7128 IOPS reserved, and 3000 IOPS more were \
                       requested; the permitted sum is 9000 IOPS, 90 % of the store's capacity of \
@@ -123,10 +117,7 @@ fn a_fallback_rate_is_in_effect_if_it_fits_and_is_shown() {
         config("n1", 1000)
             .replace("shared = true\n", &format!("shared = true\nfallback_iops = {iops}\n"))
     };
-    let first = node(&cluster, "n1", 1000);
-    wait_until("the first node has a reservation of 1064 IOPS", || {
-        cap(&first).reserved_iops == 1064
-    });
+    let first = node_with_reservation(&cluster, "n1", 1000);
     let cap_of = |node: &Harness| node.node.cluster().stores[0].cap;
     assert_eq!(cap_of(&first).fallback_iops, None);
     first.apply_ok(&host(&with_fallback(4000)));
