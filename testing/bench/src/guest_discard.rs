@@ -1,6 +1,7 @@
 //! Benchmark of discards of a guest: `fstrim` of freed files, and removal of files on a file system
 //! mounted with `discard`, on a dynamic image. Discards must not delay flushes of other files.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ fn through_qemu() -> Result<Figures> {
     let arguments: Vec<&str> = command.split_whitespace().collect();
     let _server = Process::start(&rig, "qemu-storage-daemon", &arguments)?;
     wait_until("socket of qemu-storage-daemon", START_LIMIT, || Ok(Path::new(&socket).exists()))?;
-    measure_guest(&rig, &socket)
+    measure_guest(&rig, &socket, Path::new(&image))
 }
 
 fn through_suimon() -> Result<Figures> {
@@ -107,10 +108,11 @@ fn through_suimon() -> Result<Figures> {
     wait_until("the disk", START_LIMIT, || {
         Ok(daemon.json(&["disk", "show", "d"])?["state"] == "ready")
     })?;
-    measure_guest(&rig, &socket)
+    let image = Path::new(&store).join("d.vhdx");
+    measure_guest(&rig, &socket, &image)
 }
 
-fn measure_guest(rig: &Rig, socket: &str) -> Result<Figures> {
+fn measure_guest(rig: &Rig, socket: &str, image: &Path) -> Result<Figures> {
     let programs = ["fstrim", "mkfs.ext4", "fio"].map(system_program);
     let spec = GuestSpec {
         name: "vm".to_owned(),
@@ -120,15 +122,16 @@ fn measure_guest(rig: &Rig, socket: &str) -> Result<Figures> {
         ..GuestSpec::default()
     };
     let mut guest = Guest::start(rig, &spec)?;
-    guest.load("virtio_blk", "")?;
     let mut run = |command: &str| {
         let output = guest.run_any(command, COMMAND_LIMIT)?;
         ensure!(output.is_ok(), "`{command}` in the guest: {}", output.stdout);
         Ok::<_, anyhow::Error>(output.stdout)
     };
     run("mkfs.ext4 -q -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/vda && mkdir /mnt")?;
-    run("mount -t ext4 -o init_itable=0 /dev/vda /mnt 2>/dev/null || mount -t ext4 /dev/vda /mnt")?;
+    // Without it, the guest initializes its inode tables meanwhile.
+    run("mount -t ext4 -o noinit_itable /dev/vda /mnt")?;
     run(&write_files())?;
+    let allocated = allocated_bytes(image)?;
     run("rm /mnt/old.* && sync")?;
     let beside = "fio --name=beside --filename=/mnt/beside --rw=write --bs=4k --size=4k --fsync=1 \
                   --time_based --runtime=600 --output-format=json --output=/tmp/beside & job=$!; \
@@ -138,10 +141,33 @@ fn measure_guest(rig: &Rig, socket: &str) -> Result<Figures> {
         "{beside}; {trim}; sleep 1; kill -INT $job; wait $job; true"
     ))?)?;
     let fsync_ms = fsync_times(&run("cat /tmp/beside")?)?;
+    wait_for_deallocation(image, allocated)?;
     run("mount -o remount,discard /mnt")?;
     run(&write_files())?;
+    let allocated = allocated_bytes(image)?;
     let removal_ms = milliseconds(&run(&timed("rm /mnt/old.* && sync"))?)?;
+    wait_for_deallocation(image, allocated)?;
     Ok(Figures { fstrim_ms, fsync_ms, removal_ms })
+}
+
+/// Waits until most of the removed files' space is deallocated in the image, which may continue after
+/// the discards have ended. `before`: allocated bytes of the image with the files.
+fn wait_for_deallocation(image: &Path, before: u64) -> Result<()> {
+    let files_bytes = u64::from(FILES * FILE_MIB) << 20;
+    ensure!(before > files_bytes, "{before} bytes are allocated for {files_bytes} bytes of files");
+    wait_until("deallocation of the files", START_LIMIT, || {
+        let now = allocated_bytes(image)?;
+        ensure!(
+            before.saturating_sub(now) > files_bytes / 4 * 3,
+            "{} had {before} bytes allocated and has {now} after the discard of {files_bytes}",
+            image.display()
+        );
+        Ok(true)
+    })
+}
+
+fn allocated_bytes(image: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(image)?.blocks() * 512)
 }
 
 /// Returns a command that writes the files and flushes them to the disk.
