@@ -9,13 +9,15 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Options that jemalloc reads when it starts (jemalloc(3), `malloc_conf`): two arenas, and free
-/// pages are returned to the system after 500 ms instead of 10 s.
+/// Options that jemalloc reads when it starts (jemalloc(3), `malloc_conf`): two arenas; caches of
+/// threads, which idle threads keep, hold at most 20 blocks of each size up to 1 KiB, instead of 200
+/// and 32 KiB; and free pages are returned to the system after 500 ms instead of 10 s.
 // SAFETY: jemalloc reads a pointer to a string that ends with NUL, as this reference is; the name
 // is reserved for it.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 #[used]
-static OPTIONS: &[u8; 46] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";
+static OPTIONS: &[u8; 89] =
+    b"narenas:2,tcache_max:1024,tcache_nslots_small_max:20,dirty_decay_ms:500,muzzy_decay_ms:0\0";
 
 /// Returns pages to the system that have been free for 500 ms. Does not block.
 ///
@@ -72,6 +74,7 @@ mod tests {
     #[test]
     fn the_options_are_in_effect() {
         assert_eq!(number(b"opt.narenas\0"), 2);
+        assert_eq!(number(b"opt.tcache_nslots_small_max\0"), 20);
     }
 
     #[test]

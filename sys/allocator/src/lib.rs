@@ -2,8 +2,8 @@
 //! system.
 //!
 //! The daemon allocates in its control plane, for API requests and for connections; workers do not
-//! allocate per frame or request. With few arenas, free memory is contiguous, so that whole pages
-//! can be returned.
+//! allocate per frame or request. With few arenas and small caches per thread, free memory is
+//! contiguous, so that whole pages can be returned.
 //!
 //! A program that links this crate uses the allocator. jemalloc opens files of `/proc` and `/sys`
 //! when it starts, which is before the program's threads are confined. Its background thread is
