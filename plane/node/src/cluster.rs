@@ -37,7 +37,7 @@ mod keys;
 mod leaving;
 mod loads;
 mod messages;
-mod minimums;
+pub(crate) mod minimums;
 mod policies;
 mod policy_changes;
 mod records;

@@ -64,17 +64,17 @@ use self::full_stores::StoreSpaces;
 pub(crate) use self::handover::OutgoingDisk;
 pub(crate) use self::job_record::UnfinishedJobs;
 pub(crate) use self::jobs::RunningJob;
-use self::limits::PublishedStore;
 pub(crate) use self::limits::check_minimums_fit;
+use self::limits::published::PublishedStore;
 pub(crate) use self::lock_retry::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use self::measured_capacity::MeasuredStores;
 pub(crate) use self::measured_capacity::{MeasuredStore, capacity};
 pub(crate) use self::measuring::RunningMeasurement;
-use self::measuring::StoreInMeasurement;
+use self::measuring::state::StoreInMeasurement;
 pub use self::mirroring::{DiskMirror, ServedDisk};
 pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
-pub(crate) use self::opening::{disk_error, store_file_error};
+pub(crate) use self::opening::errors::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
 pub(crate) use self::planning::{add_disk_resources, disk_steps};
 pub(crate) use self::required::{
@@ -86,7 +86,7 @@ pub(crate) use self::steps::{DiskStep, DiskUndo};
 use self::store_threads::{STORE_TIMEOUT, StoreOperationError, StoreThreads};
 pub use self::work::DiskFileJob;
 use crate::RandomSource;
-use crate::cluster::Minimums;
+use crate::cluster::minimums::Minimums;
 use crate::state::DeferringStore;
 
 /// Dependencies of the disk subsystem.
@@ -127,7 +127,7 @@ pub(crate) struct Disks {
     /// Results of capacity measurements of the stores.
     measured: RwLock<Arc<MeasuredStores>>,
     /// Known parents of disks that are not open.
-    known_parents: Arc<parent_protection::ParentCache>,
+    known_parents: Arc<parent_protection::cache::ParentCache>,
     /// Records of images that changes have created on request.
     created_images: Arc<CreatedImages>,
     /// Measurements of stores in progress.

@@ -27,7 +27,7 @@ use super::entry::{DiskEntry, DiskMigrationState, OpenDisk};
 use super::image_task::OpenedImages;
 use super::lock_retry::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use super::notices::disk_failed_event;
-use super::opening::{OpenError, disk_error};
+use super::opening::errors::{OpenError, disk_error};
 use super::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use super::work::check_idle;
 use crate::control::Controller;

@@ -1,7 +1,7 @@
 //! Storage QoS: passes stores, policies and limits of the configuration to the storage plane, and
 //! checks minimums against the capacity of stores.
 
-mod published;
+pub(super) mod published;
 mod setting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use suimon_storage_qos::{
     PolicyKind, PolicySpec, Proposal, Store, StoreSpec, Weight,
 };
 
-pub(crate) use self::published::PublishedStore;
+use self::published::PublishedStore;
 use super::Disks;
 use super::measured_capacity::{MeasuredStores, capacity, measured_latency};
 use crate::cluster::{Minimums, disk_minimum_key, policy_minimum_key, shared_stores};

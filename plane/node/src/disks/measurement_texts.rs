@@ -12,7 +12,7 @@ use suimon_quantity::CountedNoun;
 use suimon_storage::measure::{MeasureError, MeasurementResult, Pattern};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
-use super::opening::fault_code;
+use super::opening::errors::fault_code;
 use crate::shared::Shared;
 
 /// Converts the result of a measurement to the API type.

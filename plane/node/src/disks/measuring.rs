@@ -4,7 +4,7 @@
 //! A pass-through disk is out of service while its device is measured.
 
 mod control;
-mod state;
+pub(super) mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,6 @@ use std::thread::JoinHandle;
 use suimon_contract::{ApiError, StoreConfig};
 use suimon_storage::measure::MeasurementResult;
 
-pub(crate) use self::state::StoreInMeasurement;
 use super::entry::DiskEntry;
 use crate::operations::OperationHandle;
 

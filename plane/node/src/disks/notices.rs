@@ -9,7 +9,7 @@ use suimon_storage::{PlaneNotice, QueueKey};
 use suimon_storage_engine::SpaceChange;
 
 use super::entry::DiskEntry;
-use super::opening::OpenError;
+use super::opening::errors::OpenError;
 use super::store_threads::STATUS_TIMEOUT;
 use crate::control::Controller;
 use crate::events::EventDraft;

@@ -1,6 +1,6 @@
 //! Opening and closing of disks.
 
-mod errors;
+pub(super) mod errors;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,7 @@ use suimon_ports::{DeviceNotice, DiskObserver, FileId, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::AddDiskError;
 
-pub(super) use self::errors::fault_code;
-pub(crate) use self::errors::{OpenError, disk_error, store_file_error};
+use self::errors::OpenError;
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
 use super::image_task::{ImageTask, OpenFailure, OpenResult, OpenedImages, close_images};
 use super::notices::{disk_failed_event, opening_stalled_event};

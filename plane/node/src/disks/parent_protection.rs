@@ -13,7 +13,7 @@
 //! Images are read without locks: the images of a failed node stay locked for some time, and its
 //! disks must be found during this time, too.
 
-mod cache;
+pub(super) mod cache;
 mod closed_disks;
 
 use std::collections::BTreeSet;
@@ -23,8 +23,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_image_files::{DiskError, DiskFormat, DiskPlan, ImageLinks, LAYERS_MAX};
 use suimon_ports::{FileName, FileStatus, StoreFiles};
 
-pub(super) use self::cache::ClosedDisk;
-pub(crate) use self::cache::ParentCache;
+use self::cache::ClosedDisk;
 use super::image_task::ImageTask;
 
 /// Image that is about to be opened for writing.

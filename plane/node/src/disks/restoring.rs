@@ -10,7 +10,7 @@ use super::entry::{DiskEntry, DiskMigrationState};
 use super::lock_retry::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use super::new_disks::load_new_disks;
 use super::notices::disk_failed_event;
-use super::opening::OpenError;
+use super::opening::errors::OpenError;
 use super::records::load_measurements;
 use super::required::{RequiredDisks, required_sockets};
 use super::store_threads::OPTIONAL_RESULT_TIMEOUT;

@@ -8,7 +8,7 @@ use suimon_contract::{
 };
 use suimon_image_files::{StoreMarker, StoreMarkerFault};
 
-use super::opening::{disk_error, store_file_error};
+use super::opening::errors::{disk_error, store_file_error};
 use super::store_threads::{STORE_TIMEOUT, StoreOperationError, StoreThreads};
 use crate::errors::not_found;
 use crate::shared::Shared;

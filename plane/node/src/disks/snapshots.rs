@@ -17,7 +17,7 @@ use suimon_image_files::{DiskPlan, LAYERS_MAX};
 use suimon_ports::StateStoreError;
 
 use super::entry::DiskEntry;
-use super::opening::disk_error;
+use super::opening::errors::disk_error;
 use super::required::{contract_kind, file_name, required_disks, store_file};
 use super::store_threads::{STORE_TIMEOUT, StoreOperationError};
 use crate::change::ValidatedChange;

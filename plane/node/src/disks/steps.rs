@@ -8,7 +8,7 @@ use suimon_image::DiskGeometry;
 
 use super::entry::{DiskEntry, DiskMigrationState};
 use super::notices::disk_failed_event;
-use super::opening::OpenError;
+use super::opening::errors::OpenError;
 use super::required::{RequiredDisk, RequiredDisks, required_sockets};
 use super::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use crate::ChangeOptions;

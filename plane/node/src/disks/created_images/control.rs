@@ -11,7 +11,7 @@ use super::{CREATED_IMAGES, CreatedImage, FileComparison, WrittenState, remove_i
 use crate::control::Controller;
 use crate::disks::Disks;
 use crate::disks::image_task::ImageTask;
-use crate::disks::opening::store_file_error;
+use crate::disks::opening::errors::store_file_error;
 use crate::disks::required::{RequiredDisk, RequiredDisks};
 use crate::state::{StoreChange, path_key};
 

@@ -10,7 +10,7 @@ use super::{JobRecord, load_unfinished};
 use crate::control::Controller;
 use crate::disks::entry::DiskEntry;
 use crate::disks::notices::disk_failed_event;
-use crate::disks::opening::OpenError;
+use crate::disks::opening::errors::OpenError;
 use crate::disks::records::DISK_JOBS_TABLE;
 use crate::disks::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use crate::disks::work::DiskFileJob;

@@ -15,7 +15,7 @@ use crate::disks::image_task::ImageTask;
 use crate::disks::job_record::JobRecord;
 use crate::disks::job_thread::{CompletedJob, JobFailure, JobState, run};
 use crate::disks::notices::disk_failed_event;
-use crate::disks::opening::OpenError;
+use crate::disks::opening::errors::OpenError;
 use crate::disks::store_threads::{OPTIONAL_RESULT_TIMEOUT, STORE_TIMEOUT};
 use crate::disks::work::DiskFileJob;
 use crate::events::EventDraft;

@@ -15,7 +15,8 @@ use suimon_quantity::Time;
 use suimon_storage::measure::{MeasureError, MeasurePlan, Measurement, MeasurementResult};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
-use super::{Ended, RunningMeasurement, StoreInMeasurement};
+use super::state::StoreInMeasurement;
+use super::{Ended, RunningMeasurement};
 use crate::control::Controller;
 use crate::disks::Disks;
 use crate::disks::entry::{CurrentJob, DiskEntry};
